@@ -1,0 +1,15 @@
+//! What the controller and the helper on a host say to each other: types and their codec, no I/O.
+//!
+//! Both ends come from one build (the helper is found by its content's hash), so the codec is
+//! postcard and has no field names. What is kept on disk (journals, plans, runs) is JSON instead.
+
+mod effect;
+mod frame;
+mod message;
+
+pub use effect::{Content, Effect, Entry, INLINE_LIMIT, Meta, UndoClass, UnitAction, What};
+pub use frame::{FRAME_LIMIT, FrameError, decode, encode};
+pub use message::{
+    As, Blob, Finish, FromHost, Hello, Journaled, Json, Locked, Mode, OnlyIf, Outcome, PROTOCOL, Ready,
+    Refusal, Status, Task, ToHost, Undone, UndoneEffect, UndoneState,
+};

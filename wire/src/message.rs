@@ -1,0 +1,301 @@
+use serde::{Deserialize, Serialize};
+
+use crate::Effect;
+
+/// Raised with every change of these types: both ends refuse another number.
+pub const PROTOCOL: u32 = 1;
+
+/// A JSON document as text: postcard cannot carry values of no fixed type.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Json(pub String);
+
+/// From the controller to a host. The first message is [`ToHost::Hello`].
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum ToHost {
+    /// Opens the conversation; answered by [`FromHost::Ready`] or [`FromHost::Refused`].
+    Hello(Hello),
+    /// A task, to be run after those sent before it; answered by [`FromHost::Done`]. Boxed for its size.
+    Task(Box<Task>),
+    /// A part of a content that the host asked for by [`FromHost::Need`].
+    Blob {
+        /// SHA-256 of the whole content, lower-case hex.
+        sha256: String,
+        /// The next bytes, at most 1 MiB.
+        bytes: Vec<u8>,
+        /// No more parts follow.
+        last: bool,
+    },
+    /// Tasks of this epoch run again: the controller has seen the failure that stopped the last one.
+    Epoch(u32),
+    /// Ends the run on this host; answered by [`FromHost::Finished`].
+    Finish(Finish),
+    /// Undoes a past run of this host, from its journal; answered by [`FromHost::Finished`].
+    Rollback {
+        /// The run's name.
+        run: String,
+    },
+    /// Asks for the journal's runs; answered by [`FromHost::Journal`].
+    Journal,
+}
+
+/// The opening of a conversation.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Hello {
+    /// [`PROTOCOL`] of the controller.
+    pub protocol: u32,
+    /// What the conversation is for.
+    pub mode: Mode,
+    /// The run's name: letters, digits, `-`; unique in a fleet.
+    pub run: String,
+    /// Who runs it, as shown to whoever finds the host locked: `user@machine`.
+    pub who: String,
+    /// Where the host keeps locks and journals; none for the usual place.
+    pub state_dir: Option<String>,
+    /// How long to wait for the host's lock, in milliseconds.
+    pub lock_timeout_ms: u64,
+}
+
+/// What a conversation is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Mode {
+    /// Reads only: facts, journals. Takes no lock.
+    Read,
+    /// Effects are recorded over an overlay, and not performed. Takes no lock.
+    Plan,
+    /// Effects are journaled and performed, under the host's lock.
+    Apply,
+}
+
+/// One task, ready to run: conditions decided and templates rendered.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Task {
+    /// Its number in this conversation, rising.
+    pub id: u32,
+    /// The epoch that it belongs to: after a failure the host skips what is left of it.
+    pub epoch: u32,
+    /// The items of one loop share a group: a failed item stops the epoch only behind its group.
+    pub group: u32,
+    /// Its name, for the journal and for messages.
+    pub name: String,
+    /// Where it is written, `file:line`.
+    pub place: String,
+    /// The module's own name, without a collection.
+    pub module: String,
+    /// The module's arguments: a JSON object.
+    pub args: Json,
+    /// The content that goes with the arguments (`copy`, `template`).
+    pub blob: Option<Blob>,
+    /// The user to act as.
+    pub user: As,
+    /// Environment variables for commands.
+    pub environment: Vec<(String, String)>,
+    /// `check_mode: true` (only record effects) or `false` (perform even in a plan); none as the conversation says.
+    pub check: Option<bool>,
+    /// A failure does not end the epoch.
+    pub ignore_errors: bool,
+    /// A constant `changed_when`.
+    pub changed: Option<bool>,
+    /// Effects must not be shown.
+    pub no_log: bool,
+    /// Handlers that a change notifies, by their full names.
+    pub notify: Vec<String>,
+    /// A handler's condition; none for a task that always runs.
+    pub only_if: Option<OnlyIf>,
+    /// Digests ([`Effect::digest`]) of the effects that a plan showed: any other is refused. None where nothing was planned.
+    pub planned: Option<Vec<String>>,
+    /// Seconds after which the task is stopped; 0 for never.
+    pub timeout_s: u32,
+}
+
+/// Whom a task acts as.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum As {
+    /// The helper's own user.
+    Helper,
+    /// The user who logged in: `SUDO_USER` where the helper runs through sudo, else its own.
+    Login,
+    /// A user by name.
+    User(String),
+}
+
+/// A handler runs if a notifying task changed something in this conversation, or if a
+/// notification was left over by a run that failed in between.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct OnlyIf {
+    /// The handler's full name.
+    pub handler: String,
+    /// Also run where the controller knows that it was notified.
+    pub notified: bool,
+}
+
+/// A content that goes with a task.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Blob {
+    /// SHA-256, lower-case hex.
+    pub sha256: String,
+    /// Size in bytes.
+    pub size: u64,
+    /// The bytes where they are few; else the host asks by [`FromHost::Need`] if it lacks them.
+    pub bytes: Option<Vec<u8>>,
+}
+
+/// How a run ends on a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Finish {
+    /// The changes stay.
+    Keep,
+    /// The changes of this run are undone.
+    Undo,
+}
+
+/// From a host to the controller.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum FromHost {
+    /// The answer to a hello.
+    Ready(Ready),
+    /// The host will not work, and nothing was changed.
+    Refused(Refusal),
+    /// A task has begun.
+    Started {
+        /// The task's number.
+        id: u32,
+    },
+    /// A content is needed that did not come with its task.
+    Need {
+        /// Its SHA-256.
+        sha256: String,
+    },
+    /// A task has ended. Boxed for its size.
+    Done(Box<Outcome>),
+    /// A run has ended on this host.
+    Finished(Undone),
+    /// The runs in the host's journal, oldest first.
+    Journal(Vec<Journaled>),
+}
+
+/// A host that is ready.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Ready {
+    /// [`PROTOCOL`] of the helper.
+    pub protocol: u32,
+    /// The effective user's number.
+    pub uid: u32,
+    /// `/etc/machine-id`; empty where there is none.
+    pub machine_id: String,
+    /// A run that had been cut off and was undone before anything else.
+    pub recovered: Vec<Undone>,
+    /// Handlers that were notified by runs that ended before they ran.
+    pub pending: Vec<String>,
+}
+
+/// Why a host will not work.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Refusal {
+    /// Another run holds the lock.
+    Locked(Locked),
+    /// The helper speaks another protocol.
+    Protocol(u32),
+    /// The state directory, the journal or the machine is not fit; the text says what and what to do.
+    Unfit(String),
+    /// A cut-off run could not be undone: a person is needed.
+    Unrecovered(Undone),
+}
+
+/// Who holds a host's lock.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Locked {
+    /// `user@machine`.
+    pub who: String,
+    /// The run's name.
+    pub run: String,
+    /// Since when, RFC 3339.
+    pub since: String,
+}
+
+/// The end of a task.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Outcome {
+    /// The task's number.
+    pub id: u32,
+    /// How it ended.
+    pub status: Status,
+    /// What `register` sees: a JSON object in Ansible's words (`changed`, `msg`, `rc`, `stdout`, …).
+    pub result: Json,
+    /// The effects, performed or planned; empty when nothing changed.
+    pub effects: Vec<Effect>,
+    /// How long it took on the host, in microseconds.
+    pub took_us: u64,
+}
+
+/// How a task ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// Nothing had to change.
+    Ok,
+    /// The effects were performed, or would be in a plan.
+    Changed,
+    /// It failed; the result's `msg` says why.
+    Failed,
+    /// A plan cannot say what it does or returns.
+    Unknown,
+    /// It was not reached: a task before it in its epoch failed.
+    NotReached,
+    /// A handler that nobody notified.
+    NotNotified,
+    /// It does not apply (`creates:` exists, a check-mode task that cannot be checked).
+    Skipped,
+}
+
+/// A run's end on a host: what was kept or undone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Undone {
+    /// The run's name.
+    pub run: String,
+    /// What state the host is in now.
+    pub state: UndoneState,
+    /// Each effect that was undone, or could not be, in the order of undoing.
+    pub effects: Vec<UndoneEffect>,
+}
+
+/// What state a host is in after a run or an undo.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum UndoneState {
+    /// The run's changes are in place.
+    Kept,
+    /// The run had changed nothing.
+    Unchanged,
+    /// All is as it was.
+    RolledBack,
+    /// Something had been changed by somebody else since, and was left as found.
+    RollbackConflict,
+    /// Something could not be put back.
+    RollbackFailed,
+    /// The run is not in this host's journal.
+    NotFound,
+}
+
+/// One effect's undoing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UndoneEffect {
+    /// The effect in a few words: `file /etc/nginx/nginx.conf`.
+    pub effect: String,
+    /// Why it was not undone; none where it was.
+    pub problem: Option<String>,
+}
+
+/// A run in a host's journal.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Journaled {
+    /// The run's name.
+    pub run: String,
+    /// `user@machine`.
+    pub who: String,
+    /// When it began, RFC 3339.
+    pub began: String,
+    /// `open`, `kept`, `rolled_back`, `rollback_conflict`, `rollback_failed`.
+    pub state: String,
+    /// How many effects it made.
+    pub effects: u32,
+}

@@ -1,0 +1,50 @@
+/// The candidate that `word` was most likely meant to be, where one is near enough.
+#[must_use]
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let wanted = word.to_lowercase();
+    // One slip in a short word, a third of a longer one.
+    let limit = (word.chars().count() / 3).max(1);
+    candidates
+        .into_iter()
+        .filter(|candidate| *candidate != word)
+        .map(|candidate| (distance(&wanted, &candidate.to_lowercase()), candidate))
+        .filter(|(distance, _)| *distance <= limit)
+        .min_by_key(|(distance, candidate)| (*distance, candidate.len().abs_diff(word.len())))
+        .map(|(_, candidate)| candidate)
+}
+
+/// How many letters have to be changed, added, dropped or swapped with their neighbour
+/// (Damerau-Levenshtein, optimal string alignment).
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let mut before_last: Vec<usize> = Vec::new();
+    let mut last: Vec<usize> = (0..=b.len()).collect();
+    for i in 1..=a.len() {
+        let mut row = vec![i];
+        for j in 1..=b.len() {
+            let change = last[j - 1] + usize::from(a[i - 1] != b[j - 1]);
+            let mut best = change.min(last[j] + 1).min(row[j - 1] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                best = best.min(before_last[j - 2] + 1);
+            }
+            row.push(best);
+        }
+        before_last = std::mem::replace(&mut last, row);
+    }
+    last[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::nearest;
+
+    #[test]
+    fn a_slip_is_seen_and_a_different_word_is_not() {
+        let words = ["template", "file", "copy", "become"];
+        assert_eq!(nearest("tempalte", words), Some("template"));
+        assert_eq!(nearest("fiel", words), Some("file"));
+        assert_eq!(nearest("Become", words), Some("become"));
+        assert_eq!(nearest("docker_container", words), None);
+        assert_eq!(nearest("x", words), None);
+    }
+}
