@@ -14,20 +14,21 @@ need_host() {
 
 # The id of the host's systemd-nspawn, or nothing when the host is off.
 host_pid() {
-  local pid
-  pid=$(cat "$state/hosts/$1/pid" 2>/dev/null) || return 0
+  local pid argument arguments=()
+  { read -r pid <"$state/hosts/$1/pid" || [[ -n $pid ]]; } 2>/dev/null || return 0
+  { mapfile -d '' arguments <"/proc/$pid/cmdline"; } 2>/dev/null || return 0
   # The id alone may by now belong to another process.
-  if tr '\0' '\n' <"/proc/$pid/cmdline" 2>/dev/null | grep -qxF -- "--machine=$(host_machine "$1")"; then
-    printf '%s' "$pid"
-  fi
+  for argument in "${arguments[@]}"; do
+    [[ $argument != "--machine=$(host_machine "$1")" ]] || printf '%s' "$pid"
+  done
 }
 
 # The id, on this machine, of the host's own PID 1.
 host_init() {
-  local pid child
+  local pid child children=()
   pid=$(host_pid "$1")
-  [[ -n $pid ]] || return 0
-  for child in $(cat "/proc/$pid/task/$pid/children" 2>/dev/null); do
+  { read -ra children <"/proc/$pid/task/$pid/children"; } 2>/dev/null || true
+  for child in "${children[@]}"; do
     # nspawn has short-lived children while it sets the host up.
     [[ $(cat "/proc/$child/comm" 2>/dev/null) != systemd ]] || printf '%s' "$child"
   done
@@ -80,71 +81,77 @@ NETWORK
   done
 }
 
-# Where the machine's cgroups for hosts are. Without systemd as PID 1, guests started from one shell would share one
-# cgroup, and stopping nginx on one host would wait for the nginx of another.
-cgroup_roots() {
-  local root
-  if [[ $(stat -fc %T /sys/fs/cgroup) == cgroup2fs ]]; then
-    printf '%s\n' /sys/fs/cgroup/fleetctl-tests
+# A host's cgroup in each hierarchy that systemd knows; the first one has version 2. Guests started from one shell would
+# otherwise share a cgroup, and stopping nginx on one host would wait for the nginx of another.
+host_cgroups() {
+  local root=/sys/fs/cgroup
+  if [[ $(stat -fc %T $root) == cgroup2fs ]]; then
+    printf '%s\n' "$root/fleetctl-tests/$(host_machine "$1")"
+  elif [[ -d $root/unified ]]; then
+    printf '%s\n' $root/{unified,systemd}/fleetctl-tests/"$(host_machine "$1")"
   else
-    for root in /sys/fs/cgroup/{systemd,unified}; do
-      [[ ! -d $root ]] || printf '%s\n' "$root/fleetctl-tests"
-    done
+    die "version 2 of cgroups is not mounted below $root"
   fi
 }
 
 host_start() {
-  local host=$1 machine root
-  local unit=(--keep-unit)
-  machine=$(host_machine "$host")
-  [[ ! -d /run/systemd/system ]] || unit=() # Then it makes a unit for the host.
+  local host=$1 cgroup cgroups
+  cgroups=$(host_cgroups "$host")
   (
-    if ((${#unit[@]})); then
-      for root in $(cgroup_roots); do
-        mkdir -p "$root/$machine"
-        printf '%s' "$BASHPID" >"$root/$machine/cgroup.procs"
-      done
-    fi
+    for cgroup in $cgroups; do
+      mkdir -p "$cgroup"
+      printf '%s' "$BASHPID" >"$cgroup/cgroup.procs"
+    done
     # The hosts are Debian 12 servers, and those have version 2 of cgroups, whatever this machine has.
     export SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=1
-    exec setsid systemd-nspawn --quiet --boot "${unit[@]}" --register=no --directory="$(host_dir "$host")/root" \
-      --machine="$machine" --hostname="$host" --network-bridge="fleet-$(<"$state/subnet")" \
+    # Before a host boots again, nspawn removes a directory of its own, but only on a tmpfs: without one, `reboot` on a
+    # machine whose /run is on a disk would leave the host off.
+    # --keep-unit with --register=no needs nothing of a systemd on this machine, which may have none.
+    # shellcheck disable=SC2016 # The inner shell expands it.
+    exec setsid unshare --mount --propagation slave sh -c \
+      'mkdir -p /run/systemd/nspawn && mount -t tmpfs nspawn /run/systemd/nspawn && exec "$@"' - \
+      systemd-nspawn --quiet --boot --keep-unit --register=no --directory="$(host_dir "$host")/root" \
+      --machine="$(host_machine "$host")" --hostname="$host" --network-bridge="fleet-$(<"$state/subnet")" \
       --kill-signal=SIGRTMIN+3 --resolv-conf=off --timezone=off --link-journal=no
   ) </dev/null >>"$(host_dir "$host")/console.log" 2>&1 9>&- &
-  printf '%s' "$!" >"$state/hosts/$host/pid"
+  printf '%s\n' "$!" >"$state/hosts/$host/pid"
 }
 
 # Waits until the host has booted and its sshd answers. systemd's own word that it has finished makes later tests
 # deterministic: no unit starts by itself any more.
 # With `running` as the second argument a unit that failed is an error, too.
 host_wait() {
-  local host=$1 want=${2:-} address init state_now='' banner='' deadline=$((SECONDS + 120))
-  address=$(host_address "$host")
-  while ((SECONDS < deadline)); do
-    # setsid may not have become nspawn yet, so the first moments say nothing.
-    if [[ -z $(host_pid "$host") ]] && ! kill -0 "$(<"$state/hosts/$host/pid")" 2>/dev/null; then
-      break
-    fi
+  local host=$1 want=${2:-} pid init='' booted='' deadline=$((SECONDS + 180))
+  pid=$(<"$state/hosts/$host/pid")
+  # To ask before systemd listens would only cost the host the time to boot.
+  until [[ -n $init && -S /proc/$init/root/run/systemd/private ]]; do
+    host_may_come_up || return 1
+    sleep 0.2
     init=$(host_init "$host")
-    if [[ -n $init && $state_now != running && $state_now != degraded ]]; then
-      state_now=$(nsenter -a -t "$init" systemctl is-system-running --wait 2>/dev/null || true)
-    fi
-    if [[ $state_now == running || $state_now == degraded ]]; then
-      banner=$(timeout 2 bash -c 'read -r line <"/dev/tcp/$0/22" && printf %s "$line"' "$address" 2>/dev/null || true)
-      [[ $banner != SSH-* ]] || break
-    fi
+  done
+  until booted=$(nsenter -a -t "$init" systemctl is-system-running --wait 2>/dev/null) || [[ $booted == degraded ]]; do
+    host_may_come_up || return 1
     sleep 0.1
   done
-  if [[ $banner != SSH-* ]]; then
-    tail -n 15 "$(host_dir "$host")/console.log" >&2
-    say "$host did not come up: systemd is '${state_now:-not there}', and sshd does not answer at $address"
-    return 1
-  fi
-  if [[ $want == running && $state_now != running ]]; then
+  # shellcheck disable=SC2016 # The inner bash expands these.
+  until timeout 2 bash -c 'read -r line <"/dev/tcp/$0/22" && [[ $line == SSH-* ]]' "$(host_address "$host")" 2>/dev/null; do
+    host_may_come_up || return 1
+    sleep 0.1
+  done
+  if [[ $want == running && $booted != running ]]; then
     host_exec "$host" systemctl --failed --no-legend >&2 || true
     say "$host came up with failed units"
     return 1
   fi
+}
+
+# For host_wait, whose variables it reads: whether waiting still makes sense.
+host_may_come_up() {
+  [[ -e $state/id ]] || return 1
+  kill -0 "$pid" 2>/dev/null && ((SECONDS < deadline)) && return 0
+  tail -n 15 "$(host_dir "$host")/console.log" >&2
+  say "$host did not come up: systemd says '${booted:-nothing}', and sshd does not answer at $(host_address "$host")"
+  return 1
 }
 
 host_exec() {
@@ -157,21 +164,29 @@ host_exec() {
     nsenter -a -t "$init" -w/root "$@"
 }
 
-# Cuts the power. The kernel kills the whole host with its nspawn; it is over once the host's end of the cable, and the
-# network namespace with it, is gone.
+# Cuts the power: all of the host at one instant. A host outlives the SIGKILL of its nspawn, so that would not do.
 host_kill() {
-  local pid
-  pid=$(host_pid "$1")
-  [[ -z $pid ]] || kill -KILL "$pid"
+  local cgroup
+  read -r cgroup < <(host_cgroups "$1")
+  [[ ! -e $cgroup ]] || printf 1 >"$cgroup/cgroup.kill"
   host_wait_gone "$1" 10 || die "$1 does not die"
 }
 
+# Waits until a host has stopped. The kernel takes its network away when its last process has ended: that is when its
+# disk is at rest.
 host_wait_gone() {
-  local deadline=$((SECONDS + $2))
-  while [[ -n $(host_pid "$1") || -e /sys/class/net/$(host_link "$1") ]]; do
+  local deadline=$((SECONDS + $2)) link
+  while [[ -n $(host_pid "$1") ]]; do
     ((SECONDS < deadline)) || return 1
     sleep 0.05
   done
+  link=$(host_link "$1")
+  for _ in {1..40}; do
+    [[ -e /sys/class/net/$link ]] || return 0
+    sleep 0.05
+  done
+  # A host that is stopped before it gets its end of the cable leaves both ends here.
+  ip link del "$link" 2>/dev/null || true
 }
 
 host_power_on() {
@@ -181,30 +196,35 @@ host_power_on() {
   host_wait "$1"
 }
 
-# Shuts all hosts of the fleet down at once, and kills those that hang.
+# Shuts all hosts of the fleet down at once, and kills those that hang. A fleet that never was complete is killed, as a
+# systemd that has just started may not hear the call to shut down.
 hosts_stop() {
-  local host pid
+  local host pid patience=0
+  [[ -s $state/subnet ]] || return 0 # No host was started yet.
+  if [[ -e $state/complete ]]; then
+    patience=15
+    for host in $(fleet_hosts); do
+      pid=$(host_pid "$host")
+      [[ -z $pid ]] || kill -TERM "$pid" 2>/dev/null || true
+    done
+  fi
   for host in $(fleet_hosts); do
-    pid=$(host_pid "$host")
-    [[ -z $pid ]] || kill -TERM "$pid" 2>/dev/null || true
-  done
-  for host in $(fleet_hosts); do
-    [[ -s $state/subnet ]] || continue
-    host_wait_gone "$host" 15 || (host_kill "$host") || true
+    host_wait_gone "$host" "$patience" || true
+    (host_kill "$host") || true # For a host that is off this only ends what may be left of it.
   done
 }
 
-# Removes a stopped host's disk and cgroup.
+# Removes a stopped host's disk and cgroups.
 host_remove() {
-  local root=$state/hosts/$1/root group
+  local root=$state/hosts/$1/root cgroup
   # The kernel may still be busy with the last of the host's processes.
   for _ in {1..50}; do
     mountpoint -q "$root" || break
     umount "$root" 2>/dev/null || sleep 0.1
   done
   ! mountpoint -q "$root" || umount --lazy "$root"
-  for group in $(cgroup_roots); do
-    [[ -s $state/subnet ]] || continue
-    find "$group/$(host_machine "$1")" -depth -type d -exec rmdir {} + 2>/dev/null || true
+  [[ -s $state/subnet ]] || return 0 # It was never started.
+  for cgroup in $(host_cgroups "$1"); do
+    find "$cgroup" -depth -type d -exec rmdir {} + 2>/dev/null || true
   done
 }

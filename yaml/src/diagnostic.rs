@@ -1,10 +1,52 @@
-use std::fmt;
+//! What is wrong with something that a user wrote: one type, for all files.
+
+use std::{
+    fmt,
+    ops::{Deref, DerefMut},
+};
 
 use crate::Span;
 
+/// Stable names of the kinds of mistakes that this crate finds.
+pub mod code {
+    /// The text is not YAML.
+    pub const SYNTAX: &str = "F0101";
+    /// A key is twice in one mapping.
+    pub const DUPLICATE_KEY: &str = "F0102";
+    /// A template stands where YAML reads its braces as a mapping.
+    pub const UNQUOTED_TEMPLATE: &str = "F0103";
+    /// A number to base 60 for Ansible, a string here.
+    pub const SEXAGESIMAL: &str = "F0104";
+    /// Too deep, or too many values.
+    pub const LIMIT: &str = "F0105";
+    /// An alias without its anchor, or inside it.
+    pub const ALIAS: &str = "F0106";
+    /// No UTF-8, or a character that YAML forbids.
+    pub const ENCODING: &str = "F0107";
+    /// A list or a mapping as a key.
+    pub const KEY: &str = "F0108";
+    /// `<<` on something that is no mapping.
+    pub const MERGE: &str = "F0109";
+    /// A value of another type than the one that is needed.
+    pub const TYPE: &str = "F0110";
+    /// A key that is not known here.
+    pub const UNKNOWN_FIELD: &str = "F0111";
+    /// A key that must be there.
+    pub const MISSING_FIELD: &str = "F0112";
+    /// A word outside the list of those allowed.
+    pub const UNKNOWN_CHOICE: &str = "F0113";
+}
+
 /// A mistake in something that a user wrote, or a thing to look at: what, where, and what to do.
+///
+/// As large as one pointer, so that it can be returned everywhere; its fields are those of [`Details`].
+/// `Display` is one line, `file:line:col: message (help)`; [`crate::render`] shows the source, too.
 #[derive(Clone, Debug)]
-pub struct Diagnostic {
+pub struct Diagnostic(Box<Details>);
+
+/// The fields of a [`Diagnostic`].
+#[derive(Clone, Debug)]
+pub struct Details {
     /// Whether it stops the work.
     pub severity: Severity,
     /// A stable name of its kind, where it has one.
@@ -34,19 +76,21 @@ impl Diagnostic {
     /// A mistake at a place.
     #[must_use]
     pub fn error(span: Span, message: impl Into<String>) -> Self {
-        Self { span: Some(span), ..Self::without_place(message) }
+        Self::without_place(message).at(span)
     }
 
     /// Something to look at.
     #[must_use]
     pub fn warning(span: Span, message: impl Into<String>) -> Self {
-        Self { severity: Severity::Warning, ..Self::error(span, message) }
+        let mut warning = Self::error(span, message);
+        warning.severity = Severity::Warning;
+        warning
     }
 
     /// A mistake that is in no file.
     #[must_use]
     pub fn without_place(message: impl Into<String>) -> Self {
-        Self {
+        Self(Box::new(Details {
             severity: Severity::Error,
             code: None,
             message: message.into(),
@@ -54,7 +98,28 @@ impl Diagnostic {
             label: None,
             related: Vec::new(),
             help: None,
-        }
+        }))
+    }
+
+    /// The same at this place.
+    #[must_use]
+    pub fn at(mut self, span: Span) -> Self {
+        self.span = Some(span);
+        self
+    }
+
+    /// The same at this place, unless a more exact one is known already.
+    #[must_use]
+    pub fn or_at(mut self, span: &Span) -> Self {
+        self.span.get_or_insert_with(|| span.clone());
+        self
+    }
+
+    /// The same with the name of its kind.
+    #[must_use]
+    pub fn with_code(mut self, code: &'static str) -> Self {
+        self.code = Some(code);
+        self
     }
 
     /// The same with advice.
@@ -76,6 +141,20 @@ impl Diagnostic {
     pub fn with_related(mut self, span: Span, text: impl Into<String>) -> Self {
         self.related.push((span, text.into()));
         self
+    }
+}
+
+impl Deref for Diagnostic {
+    type Target = Details;
+
+    fn deref(&self) -> &Details {
+        &self.0
+    }
+}
+
+impl DerefMut for Diagnostic {
+    fn deref_mut(&mut self) -> &mut Details {
+        &mut self.0
     }
 }
 

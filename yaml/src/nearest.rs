@@ -1,12 +1,20 @@
+//! Did you mean …?
+
+/// Names are not longer; the comparison takes time with the square of the length.
+const LONGEST: usize = 100;
+
 /// The candidate that `word` was most likely meant to be, where one is near enough.
 #[must_use]
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    if word.len() > LONGEST {
+        return None;
+    }
     let wanted = word.to_lowercase();
     // One slip in a short word, a third of a longer one.
     let limit = (word.chars().count() / 3).max(1);
     candidates
         .into_iter()
-        .filter(|candidate| *candidate != word)
+        .filter(|candidate| *candidate != word && candidate.len() <= LONGEST)
         .map(|candidate| (distance(&wanted, &candidate.to_lowercase()), candidate))
         .filter(|(distance, _)| *distance <= limit)
         .min_by_key(|(distance, candidate)| (*distance, candidate.len().abs_diff(word.len())))
@@ -46,5 +54,26 @@ mod tests {
         assert_eq!(nearest("Become", words), Some("become"));
         assert_eq!(nearest("docker_container", words), None);
         assert_eq!(nearest("x", words), None);
+        assert_eq!(
+            nearest("copy", ["copy"]),
+            None,
+            "a word is not meant where it stands itself"
+        );
+    }
+
+    #[test]
+    fn of_several_the_nearest_is_meant() {
+        assert_eq!(nearest("stats", ["state", "stat"]), Some("state"));
+        assert_eq!(
+            nearest("become-user", ["become", "become_user"]),
+            Some("become_user")
+        );
+    }
+
+    #[test]
+    fn what_is_no_name_is_not_compared() {
+        let long = "a".repeat(1_000_000);
+        assert_eq!(nearest(&long, [long[1..].as_ref()]), None);
+        assert_eq!(nearest("a", [long.as_ref()]), None);
     }
 }

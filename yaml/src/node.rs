@@ -1,8 +1,18 @@
-use std::sync::Arc;
+//! The tree: values that know where they were written.
 
-use indexmap::IndexMap;
+use std::{
+    borrow::Cow,
+    fmt,
+    hash::{Hash, Hasher},
+    sync::Arc,
+};
 
-use crate::Span;
+use indexmap::{
+    Equivalent, IndexMap,
+    map::{Entry, MutableKeys},
+};
+
+use crate::{Span, scalar::python_float};
 
 /// A value with the place where it was written. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -51,71 +61,154 @@ pub enum Style {
     Other,
 }
 
-/// A mapping, in the order in which it is written. Keys are nodes, too.
-#[derive(Clone, Debug, Default)]
-pub struct Map {
-    entries: Arc<[(Node, Node)]>,
-    index: Arc<IndexMap<Arc<str>, usize>>,
-}
+/// A mapping, in order. Keys are nodes, too; a value is found in constant time.
+#[derive(Clone, Default)]
+pub struct Map(Arc<IndexMap<Key, Node>>);
 
-/// Up to so many entries are searched without an index.
-const SMALL: usize = 8;
+/// A scalar that is compared by its value alone.
+#[derive(Clone)]
+pub(crate) struct Key(Node);
 
 impl Map {
-    /// A mapping of entries whose keys differ.
+    /// A mapping of entries; of two with the same key the last counts, in the place of the first.
     #[must_use]
     pub fn new(entries: Vec<(Node, Node)>) -> Self {
-        let index = if entries.len() > SMALL {
-            let keys = entries.iter().enumerate();
-            keys.filter_map(|(at, (key, _))| match &key.kind {
-                Kind::Str(text) => Some((Arc::clone(text), at)),
-                _ => None,
-            })
-            .collect()
-        } else {
-            IndexMap::new()
-        };
-        Self { entries: entries.into(), index: Arc::new(index) }
+        let mut map = Unfinished::default();
+        for (key, value) in entries {
+            map.insert(key, value);
+        }
+        map.finish()
     }
 
     /// The entries, in order.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&Node, &Node)> {
-        self.entries.iter().map(|(key, value)| (key, value))
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&Node, &Node)> + DoubleEndedIterator {
+        self.0.iter().map(|(key, value)| (&key.0, value))
     }
 
     /// How many entries there are.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.entries.len()
+        self.0.len()
     }
 
     /// Whether there is none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+        self.0.is_empty()
     }
 
     /// The value under a string key.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&Node> {
-        self.entry(key).map(|(_, value)| value)
+        self.0.get(&Text(key))
     }
 
     /// The key's own node, and the value under it.
     #[must_use]
     pub fn entry(&self, key: &str) -> Option<(&Node, &Node)> {
-        let at = if self.entries.len() > SMALL {
-            *self.index.get(key)?
-        } else {
-            self.entries.iter().position(|(own, _)| own.as_str() == Some(key))?
-        };
-        self.entries.get(at).map(|(key, value)| (key, value))
+        self.0
+            .get_key_value(&Text(key))
+            .map(|(key, value)| (&key.0, value))
+    }
+
+    /// The keys that are strings, in order: what a misspelt one may have meant.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().filter_map(|key| key.0.as_str())
+    }
+}
+
+/// A mapping that is still read.
+#[derive(Default)]
+pub(crate) struct Unfinished(IndexMap<Key, Node>);
+
+impl Unfinished {
+    /// Puts an entry in, and gives back the key that stood there before.
+    pub(crate) fn insert(&mut self, key: Node, value: Node) -> Option<Node> {
+        match self.0.entry(Key(key.clone())) {
+            Entry::Vacant(slot) => {
+                slot.insert(value);
+                None
+            }
+            Entry::Occupied(mut slot) => {
+                slot.insert(value);
+                let index = slot.index();
+                // The place of the key that counts is the one to know.
+                let (old, _) = self.0.get_index_mut2(index)?;
+                Some(std::mem::replace(old, Key(key)).0)
+            }
+        }
+    }
+
+    pub(crate) fn into_entries(self) -> impl Iterator<Item = (Node, Node)> {
+        self.0.into_iter().map(|(key, value)| (key.0, value))
+    }
+
+    pub(crate) fn finish(self) -> Map {
+        Map(Arc::new(self.0))
+    }
+}
+
+impl PartialEq for Key {
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.0.kind, &other.0.kind) {
+            // Whatever hashes alike must be alike: `.nan` is the same key as `.nan`.
+            (Kind::Float(a), Kind::Float(b)) => a.to_bits() == b.to_bits(),
+            (a, b) => a == b,
+        }
+    }
+}
+
+impl Eq for Key {}
+
+impl Hash for Key {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        match &self.0.kind {
+            Kind::Str(text) => Text(text).hash(state),
+            Kind::Bool(value) => (1u8, value).hash(state),
+            Kind::Int(value) => (2u8, value).hash(state),
+            Kind::Float(value) => (3u8, value.to_bits()).hash(state),
+            Kind::Null => 4u8.hash(state),
+            // Not from a file, where they are refused as keys; equality alone decides.
+            Kind::Seq(_) | Kind::Map(_) => 5u8.hash(state),
+        }
+    }
+}
+
+/// A string to find a key by, which hashes as the [`Key`] of that string does.
+struct Text<'a>(&'a str);
+
+impl Hash for Text<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (0u8, self.0).hash(state);
+    }
+}
+
+impl Equivalent<Key> for Text<'_> {
+    fn equivalent(&self, key: &Key) -> bool {
+        key.0.as_str() == Some(self.0)
+    }
+}
+
+impl PartialEq for Map {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.0 == other.0
+    }
+}
+
+impl fmt::Debug for Map {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
     }
 }
 
 impl Node {
     pub(crate) fn new(span: Span, kind: Kind, style: Style, tag: Option<Arc<str>>) -> Self {
-        Self { span, tag, kind, style }
+        Self {
+            span,
+            tag,
+            kind,
+            style,
+        }
     }
 
     /// A text that stands for what is at `span`.
@@ -127,7 +220,12 @@ impl Node {
     /// A list that stands for what is at `span`.
     #[must_use]
     pub fn sequence(items: impl IntoIterator<Item = Self>, span: &Span) -> Self {
-        Self::new(span.clone(), Kind::Seq(items.into_iter().collect()), Style::Other, None)
+        Self::new(
+            span.clone(),
+            Kind::Seq(items.into_iter().collect()),
+            Style::Other,
+            None,
+        )
     }
 
     /// A mapping that stands for what is at `span`.
@@ -151,9 +249,16 @@ impl Node {
                 _ => Kind::Str(number.to_string().into()),
             },
             Value::String(text) => Kind::Str(text.as_str().into()),
-            Value::Array(items) => Kind::Seq(items.iter().map(|item| Self::from_json(item, span)).collect()),
+            Value::Array(items) => Kind::Seq(
+                items
+                    .iter()
+                    .map(|item| Self::from_json(item, span))
+                    .collect(),
+            ),
             Value::Object(fields) => {
-                let entry = |(key, value): (&String, &Value)| (Self::string(key, span), Self::from_json(value, span));
+                let entry = |(key, value): (&String, &Value)| {
+                    (Self::string(key, span), Self::from_json(value, span))
+                };
                 Kind::Map(Map::new(fields.iter().map(entry).collect()))
             }
         };
@@ -168,10 +273,16 @@ impl Node {
             Kind::Null => Value::Null,
             Kind::Bool(value) => (*value).into(),
             Kind::Int(value) => (*value).into(),
-            Kind::Float(value) => serde_json::Number::from_f64(*value).map_or_else(|| value.to_string().into(), Value::Number),
+            // JSON has no infinities; Python spells them so.
+            Kind::Float(value) => serde_json::Number::from_f64(*value)
+                .map_or_else(|| python_float(*value).into(), Value::Number),
             Kind::Str(text) => text.as_ref().into(),
             Kind::Seq(items) => items.iter().map(Self::to_json).collect(),
-            Kind::Map(map) => map.iter().map(|(key, value)| (key.key_text(), value.to_json())).collect::<serde_json::Map<_, _>>().into(),
+            Kind::Map(map) => map
+                .iter()
+                .map(|(key, value)| (key.key_text(), value.to_json()))
+                .collect::<serde_json::Map<_, _>>()
+                .into(),
         }
     }
 
@@ -216,7 +327,10 @@ impl Node {
     #[must_use]
     pub fn as_f64(&self) -> Option<f64> {
         match self.kind {
-            #[expect(clippy::cast_precision_loss, reason = "a number beyond 2^53 is no measure of anything here")]
+            #[expect(
+                clippy::cast_precision_loss,
+                reason = "a number beyond 2^53 is no measure of anything here"
+            )]
             Kind::Int(value) => Some(value as f64),
             Kind::Float(value) => Some(value),
             _ => None,
@@ -265,6 +379,34 @@ impl Node {
         self.style
     }
 
+    /// Whether it carries a tag of the user's own, named without its `!`: `has_tag("vault")`.
+    #[must_use]
+    pub fn has_tag(&self, name: &str) -> bool {
+        self.tag.as_deref() == Some(name)
+    }
+
+    /// The value under a key, where this is a mapping that has it.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&Self> {
+        self.as_map()?.get(key)
+    }
+
+    /// A scalar as a string: numbers and truth values as they are spelt, or as Python has them where
+    /// they are from no file. None for nothing, lists and mappings.
+    #[must_use]
+    pub fn scalar_text(&self) -> Option<Cow<'_, str>> {
+        Some(match &self.kind {
+            Kind::Str(text) => Cow::Borrowed(&**text),
+            Kind::Bool(_) | Kind::Int(_) | Kind::Float(_) if self.is_plain() => {
+                Cow::Borrowed(self.raw())
+            }
+            Kind::Bool(value) => Cow::Borrowed(if *value { "True" } else { "False" }),
+            Kind::Int(value) => Cow::Owned(value.to_string()),
+            Kind::Float(value) => Cow::Owned(python_float(*value)),
+            Kind::Null | Kind::Seq(_) | Kind::Map(_) => return None,
+        })
+    }
+
     /// The exact spelling in the source.
     #[must_use]
     pub fn raw(&self) -> &str {
@@ -288,16 +430,101 @@ impl Node {
 /// Values are compared, places are not.
 impl PartialEq for Node {
     fn eq(&self, other: &Self) -> bool {
-        self.tag == other.tag
-            && match (&self.kind, &other.kind) {
-                (Kind::Null, Kind::Null) => true,
-                (Kind::Bool(a), Kind::Bool(b)) => a == b,
-                (Kind::Int(a), Kind::Int(b)) => a == b,
-                (Kind::Float(a), Kind::Float(b)) => a == b,
-                (Kind::Str(a), Kind::Str(b)) => a == b,
-                (Kind::Seq(a), Kind::Seq(b)) => a == b,
-                (Kind::Map(a), Kind::Map(b)) => a.entries == b.entries,
-                _ => false,
-            }
+        self.tag == other.tag && self.kind == other.kind
+    }
+}
+
+/// Mappings are equal whatever the order of their entries.
+impl PartialEq for Kind {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Null, Self::Null) => true,
+            (Self::Bool(a), Self::Bool(b)) => a == b,
+            (Self::Int(a), Self::Int(b)) => a == b,
+            (Self::Float(a), Self::Float(b)) => a == b,
+            (Self::Str(a), Self::Str(b)) => a == b,
+            (Self::Seq(a), Self::Seq(b)) => a == b,
+            (Self::Map(a), Self::Map(b)) => a == b,
+            _ => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Kind, Map, Node};
+    use crate::{Source, load};
+
+    fn one(text: &str) -> Node {
+        load(Source::new("t.yml", text))
+            .unwrap()
+            .documents
+            .remove(0)
+    }
+
+    #[test]
+    fn keys_are_found_by_their_value_not_their_spelling() {
+        let node = one("{a: 1, 'b': 2, 80: 3, yes: 4, ~: 5, 0x50: 6}");
+        let map = node.as_map().unwrap();
+        assert_eq!(map.get("b").and_then(Node::as_i64), Some(2));
+        assert!(map.get("80").is_none(), "a number is no string");
+        assert_eq!(map.len(), 5, "0x50 is 80");
+        assert_eq!(map.names().collect::<Vec<_>>(), ["a", "b"]);
+        assert_eq!(
+            node.to_json().to_string(),
+            r#"{"a":1,"b":2,"0x50":6,"yes":4,"~":5}"#
+        );
+    }
+
+    #[test]
+    fn a_mapping_made_of_entries_keeps_the_last_of_a_key() {
+        let span = one("x").span;
+        let entry = |key: &str, value: i64| {
+            (
+                Node::string(key, &span),
+                Node::from_json(&value.into(), &span),
+            )
+        };
+        let map = Map::new(vec![entry("a", 1), entry("b", 2), entry("a", 3)]);
+        assert_eq!(
+            map.iter()
+                .map(|(key, value)| (key.as_str().unwrap(), value.as_i64().unwrap()))
+                .collect::<Vec<_>>(),
+            [("a", 3), ("b", 2)]
+        );
+    }
+
+    #[test]
+    fn values_are_equal_whatever_their_place_and_order() {
+        assert_eq!(one("{a: [1, x], b: 2}"), one("b: 0x2\na:\n- 1\n- 'x'\n"));
+        assert_ne!(one("!vault x"), one("x"));
+        assert_ne!(one("1"), one("1.0"));
+    }
+
+    #[test]
+    fn json_goes_in_and_out_unchanged() {
+        let json = serde_json::json!({"z": [1, -2, 0.5, "x", null, true], "a": {"b": {}}});
+        let node = Node::from_json(&json, &one("x").span);
+        assert_eq!(node.to_json().to_string(), json.to_string());
+        assert_eq!(one(&json.to_string()), node);
+        let big = Node::from_json(&serde_json::json!(u64::MAX), &node.span);
+        assert_eq!(big.as_str(), Some("18446744073709551615"), "as in a file");
+        assert_eq!(
+            one("[.inf, -.inf]").to_json(),
+            serde_json::json!(["inf", "-inf"])
+        );
+    }
+
+    #[test]
+    fn scalars_have_a_text() {
+        let texts: Vec<_> = one("[0644, yes, 'q', 1.50]")
+            .as_seq()
+            .unwrap()
+            .iter()
+            .map(|item| item.scalar_text().unwrap().into_owned())
+            .collect();
+        assert_eq!(texts, ["0644", "yes", "q", "1.50"]);
+        assert!(one("~").scalar_text().is_none());
+        assert!(matches!(one("5").kind, Kind::Int(5)));
     }
 }

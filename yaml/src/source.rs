@@ -1,10 +1,12 @@
+//! Texts, and places in them.
+
 use std::{
     fmt,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, OnceLock},
 };
 
-use crate::Diagnostic;
+use crate::{Diagnostic, diagnostic::code};
 
 /// A text that a user wrote, with the name that they know it by.
 pub struct Source {
@@ -12,13 +14,19 @@ pub struct Source {
     pub name: PathBuf,
     /// The whole text.
     pub text: Arc<str>,
+    /// Where each line starts, found when first asked for.
+    lines: OnceLock<Vec<usize>>,
 }
 
 impl Source {
     /// A text under a name.
     #[must_use]
     pub fn new(name: impl Into<PathBuf>, text: impl Into<Arc<str>>) -> Arc<Self> {
-        Arc::new(Self { name: name.into(), text: text.into() })
+        Arc::new(Self {
+            name: name.into(),
+            text: text.into(),
+            lines: OnceLock::new(),
+        })
     }
 
     /// Reads a file.
@@ -26,8 +34,9 @@ impl Source {
     /// # Errors
     /// When it cannot be read or is not UTF-8.
     pub fn read(path: &Path) -> Result<Arc<Self>, Diagnostic> {
-        let bytes = std::fs::read(path)
-            .map_err(|problem| Diagnostic::without_place(format!("cannot read {}: {problem}", path.display())))?;
+        let bytes = std::fs::read(path).map_err(|problem| {
+            Diagnostic::without_place(format!("cannot read {}: {problem}", path.display()))
+        })?;
         Self::from_bytes(path, bytes)
     }
 
@@ -40,14 +49,86 @@ impl Source {
             Ok(text) => Ok(Self::new(name, text)),
             Err(problem) => {
                 let at = problem.utf8_error().valid_up_to();
-                let text = String::from_utf8_lossy(problem.as_bytes()).into_owned();
-                let source = Self::new(name, text);
-                let span = Span { source, start: at, end: at + '\u{fffd}'.len_utf8() };
-                let mut mistake = Diagnostic::error(span, "this is not UTF-8");
-                mistake.help = Some("save the file as UTF-8".to_owned());
-                Err(mistake)
+                let bytes = problem.as_bytes();
+                let bad = bytes.get(at).copied().unwrap_or_default();
+                let utf16 = bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]);
+                let vault = bytes.contains(&0);
+                // What is valid stays as it is, and so the offset holds in the text made of it.
+                let source = Self::new(name, String::from_utf8_lossy(bytes).into_owned());
+                let span = source.span(at, at + char::REPLACEMENT_CHARACTER.len_utf8());
+                let help = match (utf16, vault) {
+                    (true, _) => "this looks like UTF-16: save the file as UTF-8",
+                    (_, true) => "this looks like a binary file, not like a text",
+                    _ => "save the file as UTF-8",
+                };
+                Err(Diagnostic::error(span, "this is not UTF-8")
+                    .with_code(code::ENCODING)
+                    .with_label(format!("the byte 0x{bad:02x} cannot stand here"))
+                    .with_help(help))
             }
         }
+    }
+
+    /// The part of the text between two bytes, kept within the text and to whole characters.
+    #[must_use]
+    pub fn span(self: &Arc<Self>, start: usize, end: usize) -> Span {
+        let start = self.floor(start);
+        Span {
+            source: Arc::clone(self),
+            start,
+            end: self.floor(end).max(start),
+        }
+    }
+
+    /// Line and column of a byte, from 1; columns count characters.
+    #[must_use]
+    pub fn line_col(&self, at: usize) -> (usize, usize) {
+        let at = self.floor(at);
+        let line = self.line_starts().partition_point(|start| *start <= at);
+        let before = self.text.get(self.line_start(line)..at).unwrap_or_default();
+        // Nobody sees a byte-order mark.
+        let column = before.trim_start_matches('\u{feff}').chars().count() + 1;
+        (line, column)
+    }
+
+    /// The text of a line, counted from 1, without its break.
+    #[must_use]
+    pub fn line(&self, line: usize) -> &str {
+        self.text
+            .get(self.line_start(line)..self.line_start(line + 1))
+            .unwrap_or_default()
+            .trim_end_matches(['\n', '\r'])
+    }
+
+    /// The byte at which a line starts, counted from 1; the end of the text for lines behind it.
+    #[must_use]
+    pub fn line_start(&self, line: usize) -> usize {
+        let starts = self.line_starts();
+        let index = line.saturating_sub(1);
+        starts.get(index).copied().unwrap_or(self.text.len())
+    }
+
+    /// YAML ends lines with `\n`, `\r\n`, and a lone `\r`.
+    fn line_starts(&self) -> &[usize] {
+        self.lines.get_or_init(|| {
+            let bytes = self.text.as_bytes();
+            let breaks = bytes.iter().enumerate().filter(|(at, byte)| match byte {
+                b'\n' => true,
+                b'\r' => bytes.get(at + 1) != Some(&b'\n'),
+                _ => false,
+            });
+            std::iter::once(0)
+                .chain(breaks.map(|(at, _)| at + 1))
+                .collect()
+        })
+    }
+
+    pub(crate) fn floor(&self, at: usize) -> usize {
+        let mut at = at.min(self.text.len());
+        while !self.text.is_char_boundary(at) {
+            at -= 1;
+        }
+        at
     }
 }
 
@@ -72,21 +153,16 @@ impl Span {
     /// Line and column of the start, from 1; columns count characters.
     #[must_use]
     pub fn line_col(&self) -> (usize, usize) {
-        let text = &self.source.text;
-        let mut start = self.start.min(text.len());
-        while !text.is_char_boundary(start) {
-            start -= 1;
-        }
-        let before = &text[..start];
-        let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
-        let column = before.rsplit('\n').next().unwrap_or(before).chars().count() + 1;
-        (line, column)
+        self.source.line_col(self.start)
     }
 
     /// The text itself.
     #[must_use]
     pub fn text(&self) -> &str {
-        self.source.text.get(self.start..self.end).unwrap_or_default()
+        self.source
+            .text
+            .get(self.start..self.end)
+            .unwrap_or_default()
     }
 
     /// A part of this span: `from` and `to` count bytes from its start, and are kept within the source.
@@ -94,7 +170,11 @@ impl Span {
     pub fn part(&self, from: usize, to: usize) -> Self {
         let last = self.source.text.len();
         let start = (self.start + from).min(last);
-        Self { source: Arc::clone(&self.source), start, end: (self.start + to).clamp(start, last) }
+        Self {
+            source: Arc::clone(&self.source),
+            start,
+            end: (self.start + to).clamp(start, last),
+        }
     }
 }
 
@@ -113,7 +193,9 @@ impl fmt::Debug for Span {
 
 impl PartialEq for Span {
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.source, &other.source) && self.start == other.start && self.end == other.end
+        Arc::ptr_eq(&self.source, &other.source)
+            && self.start == other.start
+            && self.end == other.end
     }
 }
 

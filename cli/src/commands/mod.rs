@@ -1,0 +1,12 @@
+//! One file a verb: its flags, and what it does with the engine.
+
+pub(crate) mod apply;
+pub(crate) mod bench;
+pub(crate) mod facts;
+pub(crate) mod host;
+pub(crate) mod inventory;
+pub(crate) mod listing;
+pub(crate) mod plan;
+pub(crate) mod rollback;
+pub(crate) mod runs;
+pub(crate) mod validate;

@@ -1,0 +1,84 @@
+use std::path::PathBuf;
+
+use anyhow::Result;
+use fleet_engine::{plan, recap::Recap, run::Run};
+use fleet_wire::Mode;
+
+use super::listing;
+use crate::{
+    flags::{Output, Target, Tasks},
+    reporter::{self, Style},
+    runs::Folder,
+    setup::{Setup, run_name},
+    view,
+};
+
+/// Show what an apply would change, and change nothing
+///
+/// Runs the very code that an apply runs, over what earlier tasks would have done. Hosts with the same effects are shown once.
+#[derive(clap::Args)]
+pub(crate) struct Plan {
+    #[command(flatten)]
+    target: Target,
+    #[command(flatten)]
+    tasks: Tasks,
+    #[command(flatten)]
+    output: Output,
+    /// Exit with 2 when there is something to change
+    #[arg(long)]
+    detailed_exitcode: bool,
+    /// Leave the diffs out
+    #[arg(long)]
+    no_diff: bool,
+    /// The playbooks
+    #[arg(required = true, value_name = "PLAYBOOK")]
+    playbooks: Vec<PathBuf>,
+}
+
+impl Plan {
+    pub(crate) async fn run(self) -> Result<u8> {
+        let setup = Setup::read(&self.target, &self.playbooks)?;
+        let name = run_name();
+        let settings = setup.settings(&self.target, Some(&self.tasks))?;
+        let run = setup.run(&name, Mode::Plan, settings);
+        if self.tasks.lists_only() {
+            return listing::list(&run, &self.tasks);
+        }
+        let runs = self.output.log_dir.as_ref().unwrap_or(&setup.places.runs);
+        let folder = Folder::create(runs, &name, "plan", &self.target, &self.playbooks)?;
+        let style = Style { json: false, verbose: self.target.verbose, diff: false, quiet: true };
+        let made = make(run, style, Some(folder), self.output.json).await?;
+        if self.output.json {
+            anstream::println!("{}", view::json(&name, &made.plan));
+        } else {
+            anstream::println!("{}", view::plan(&made.plan, !self.no_diff));
+        }
+        let code = made.recap.exit_code();
+        let changes = made.plan.summary().changing > 0;
+        Ok(if code == 0 && changes && self.detailed_exitcode { 2 } else { code })
+    }
+}
+
+/// A plan, and how its making ended.
+pub(crate) struct Made {
+    pub(crate) plan: plan::Plan,
+    pub(crate) recap: Recap,
+}
+
+/// Makes a plan on the hosts.
+pub(crate) async fn make(run: Run, style: Style, mut folder: Option<Folder>, silent: bool) -> Result<Made> {
+    let mut plan = plan::Plan::default();
+    let recap = crate::follow::follow(run, |event| {
+        plan.take(event);
+        if let Some(folder) = &mut folder {
+            // The folder is a record; without it the plan itself is as good.
+            let _ = folder.event(event);
+        }
+    }, if silent { None } else { Some(reporter::reporter(style)) })
+    .await?;
+    if let Some(folder) = folder {
+        folder.write("plan.json", &serde_json::to_string_pretty(&plan)?)?;
+        folder.end(recap.exit_code())?;
+    }
+    Ok(Made { plan, recap })
+}

@@ -1,0 +1,34 @@
+use std::path::PathBuf;
+
+use anyhow::Result;
+
+use crate::{
+    flags::{Target, Tasks},
+    setup::Setup,
+};
+
+/// Check inventories and playbooks without connecting to anything
+///
+/// Syntax, keywords, modules, arguments, templates, handler names and host patterns; all mistakes in one go. Exits with 0 or 11.
+#[derive(clap::Args)]
+pub(crate) struct Validate {
+    #[command(flatten)]
+    target: Target,
+    #[command(flatten)]
+    tasks: Tasks,
+    /// The playbooks
+    #[arg(required = true, value_name = "PLAYBOOK")]
+    playbooks: Vec<PathBuf>,
+}
+
+impl Validate {
+    pub(crate) fn run(self) -> Result<u8> {
+        let setup = Setup::read(&self.target, &self.playbooks)?;
+        let settings = setup.settings(&self.target, Some(&self.tasks))?;
+        let run = setup.run("validate", fleet_wire::Mode::Plan, settings);
+        run.plays().map_err(crate::error::Mistakes)?;
+        let tasks: usize = setup.playbooks.iter().flat_map(|book| &book.plays).map(|play| play.all_tasks().count()).sum();
+        anstream::println!("valid: {} hosts, {} playbooks, {tasks} tasks", setup.inventory.hosts().count(), self.playbooks.len());
+        Ok(0)
+    }
+}

@@ -1,0 +1,55 @@
+//! Every failure that a user sees, turned into a message and an exit code in one place.
+
+use fleet_engine::Diagnostic;
+
+/// Invalid input: a file, a pattern, an argument.
+pub(crate) const INVALID: u8 = 11;
+/// A mistake of fleetctl itself or of the machine that it runs on.
+pub(crate) const INTERNAL: u8 = 1;
+
+/// Mistakes in files that a user wrote, each with its place.
+#[derive(Debug)]
+pub(crate) struct Mistakes(pub(crate) Vec<Diagnostic>);
+
+impl std::fmt::Display for Mistakes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} mistakes", self.0.len())
+    }
+}
+
+impl std::error::Error for Mistakes {}
+
+/// Invalid input that has no place in a file.
+#[derive(Debug)]
+pub(crate) struct Invalid(pub(crate) String);
+
+impl std::fmt::Display for Invalid {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Invalid {}
+
+impl From<Vec<Diagnostic>> for Mistakes {
+    fn from(mistakes: Vec<Diagnostic>) -> Self {
+        Self(mistakes)
+    }
+}
+
+/// Prints a failure to standard error; returns the exit code.
+pub(crate) fn report(problem: &anyhow::Error) -> u8 {
+    let color = anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never;
+    if let Some(Mistakes(mistakes)) = problem.downcast_ref() {
+        for mistake in mistakes {
+            anstream::eprintln!("{}", fleet_engine::render(mistake, color));
+        }
+        if mistakes.len() > 1 {
+            anstream::eprintln!("{} mistakes; nothing was connected, nothing was changed", mistakes.len());
+        }
+        return INVALID;
+    }
+    let label = crate::paint::paint(crate::paint::BAD.bold(), "error");
+    anstream::eprintln!("{label}: {problem:#}");
+    if problem.downcast_ref::<Invalid>().is_some() { INVALID } else { INTERNAL }
+}

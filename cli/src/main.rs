@@ -1,0 +1,74 @@
+//! `fleetctl`: plans, applies and proves what is to be true on a fleet of hosts.
+
+mod commands;
+mod controller;
+mod error;
+mod flags;
+mod follow;
+mod load_tests;
+mod paint;
+mod place;
+mod reporter;
+mod runs;
+mod setup;
+mod view;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Declarative provisioning for fleets of Linux servers
+///
+/// Reads Ansible inventories and playbooks; plans exactly, applies as a transaction, proves by load tests, undoes what fails.
+#[derive(Parser)]
+#[command(name = "fleetctl", version, max_term_width = 110, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Plan(commands::plan::Plan),
+    Apply(commands::apply::Apply),
+    Validate(commands::validate::Validate),
+    Rollback(commands::rollback::Rollback),
+    Bench(commands::bench::Bench),
+    Facts(commands::facts::Facts),
+    Host(commands::host::Host),
+    Inventory(commands::inventory::Inventory),
+    Runs(commands::runs::Runs),
+}
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(problem) => {
+            // Help and version go to standard output and are no failure.
+            let usage = problem.use_stderr();
+            let _ = problem.print();
+            return ExitCode::from(if usage { 64 } else { 0 });
+        }
+    };
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(problem) => {
+            return ExitCode::from(error::report(&anyhow::Error::new(problem).context("cannot start")));
+        }
+    };
+    let code = runtime.block_on(async {
+        match cli.command {
+            Command::Plan(plan) => plan.run().await,
+            Command::Apply(apply) => apply.run().await,
+            Command::Validate(validate) => validate.run(),
+            Command::Rollback(rollback) => rollback.run().await,
+            Command::Bench(bench) => bench.run().await,
+            Command::Facts(facts) => facts.run().await,
+            Command::Host(host) => host.run().await,
+            Command::Inventory(inventory) => inventory.run(),
+            Command::Runs(runs) => runs.run(),
+        }
+    });
+    runtime.shutdown_background();
+    ExitCode::from(code.unwrap_or_else(|problem| error::report(&problem)))
+}

@@ -1,0 +1,184 @@
+//! From flags to a run: the inventory, the playbooks, the settings.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, atomic::AtomicBool},
+    time::Duration,
+};
+
+use anyhow::{Context, Result};
+use fleet_engine::{
+    Diagnostic, inventory::{Inventory, Limit, LoadOptions}, playbook::{self, Playbook, TagFilter, Vars},
+    run::{Run, Settings}, secret::Secret, template::{Templar, TemplateSettings}, transport,
+};
+use fleet_wire::Mode;
+
+use crate::{
+    controller::ThisMachine,
+    error::{Invalid, Mistakes},
+    flags::{Target, Tasks},
+    place::{self, Places},
+};
+
+/// What is read before any connection is made.
+pub(crate) struct Setup {
+    pub(crate) places: Places,
+    pub(crate) inventory: Arc<Inventory>,
+    pub(crate) playbooks: Arc<[Playbook]>,
+    pub(crate) templar: Templar,
+    pub(crate) extra_vars: Arc<Vars>,
+}
+
+impl Setup {
+    /// Reads everything that the flags name, and reports all mistakes of all files at once.
+    pub(crate) fn read(target: &Target, playbooks: &[PathBuf]) -> Result<Self> {
+        let places = Places::of_this_user();
+        let dirs: Vec<PathBuf> = playbooks.iter().filter_map(|path| path.parent()).map(Path::to_owned).collect();
+        let templar = Templar::new(template_settings(&dirs));
+        let mut mistakes = Vec::new();
+        let mut warnings = Vec::new();
+
+        let mut read = Vec::new();
+        for path in playbooks {
+            match playbook::read(path, &|node| templar.check(node)) {
+                Ok(reading) => {
+                    read.push(reading.playbook);
+                    warnings.extend(reading.warnings);
+                }
+                Err(problems) => mistakes.extend(problems),
+            }
+        }
+        let sources = inventory_sources(target)?;
+        let options = LoadOptions { playbook_dirs: dirs, run_scripts: true };
+        let inventory = match Inventory::load(&sources, &options) {
+            Ok((inventory, noticed)) => {
+                warnings.extend(noticed);
+                Some(inventory)
+            }
+            Err(problems) => {
+                mistakes.extend(problems);
+                None
+            }
+        };
+        let extra_vars = match fleet_engine::extra_vars::read(&target.extra_vars) {
+            Ok(vars) => vars,
+            Err(problem) => {
+                mistakes.push(problem);
+                Vars::new()
+            }
+        };
+        for warning in &warnings {
+            anstream::eprintln!("{}", fleet_engine::render(warning, crate::reporter::colored()));
+        }
+        match inventory {
+            Some(inventory) if mistakes.is_empty() => Ok(Self {
+                places,
+                inventory: Arc::new(inventory),
+                playbooks: read.into(),
+                templar,
+                extra_vars: Arc::new(extra_vars),
+            }),
+            _ => Err(Mistakes(mistakes).into()),
+        }
+    }
+
+    /// The settings of a run.
+    pub(crate) fn settings(&self, target: &Target, tasks: Option<&Tasks>) -> Result<Settings> {
+        let words = |args: &Option<String>| match args {
+            Some(args) => shlex::split(args)
+                .ok_or_else(|| anyhow::Error::new(Invalid(format!("an open quote in `{args}`")))),
+            None => Ok(Vec::new()),
+        };
+        Ok(Settings {
+            transport: transport_settings(&self.places),
+            forks: target.forks.max(1),
+            limit: target.limit.as_deref().map(Limit::parse).transpose().map_err(one)?,
+            tags: tasks.map_or_else(TagFilter::default, |tasks| TagFilter::parse(&tasks.tags, &tasks.skip_tags)),
+            extra_vars: Arc::clone(&self.extra_vars),
+            user: target.user.clone(),
+            r#become: target.r#become,
+            become_user: target.become_user.clone(),
+            become_password: become_password(target)?,
+            connection: target.connection.clone(),
+            private_key_file: target.private_key.clone(),
+            ssh_common_args: words(&target.ssh_common_args)?,
+            ssh_extra_args: words(&target.ssh_extra_args)?,
+            timeout: Duration::from_secs(target.timeout),
+            host_keys: transport::HostKeys::Strict,
+            lock_timeout: Duration::ZERO,
+            diff: false,
+            verbosity: target.verbose,
+            who: place::who(),
+            home: self.places.home.clone(),
+            allow_no_hosts: tasks.is_some_and(|tasks| tasks.allow_no_hosts),
+            keep_on_failure: false,
+            planned: None,
+            interrupt: Arc::new(AtomicBool::new(false)),
+        })
+    }
+
+    /// The run itself.
+    pub(crate) fn run(&self, name: &str, mode: Mode, settings: Settings) -> Run {
+        Run {
+            name: name.to_owned(),
+            mode,
+            settings,
+            inventory: Arc::clone(&self.inventory),
+            playbooks: Arc::clone(&self.playbooks),
+            templar: self.templar.clone(),
+        }
+    }
+}
+
+/// One mistake as an error.
+pub(crate) fn one(mistake: Diagnostic) -> anyhow::Error {
+    Mistakes(vec![mistake]).into()
+}
+
+pub(crate) fn transport_settings(places: &Places) -> transport::Settings {
+    transport::Settings::new(places.control.clone(), transport::Helpers::new(places.helpers.clone()))
+}
+
+fn inventory_sources(target: &Target) -> Result<Vec<String>> {
+    if !target.inventory.is_empty() {
+        return Ok(target.inventory.clone());
+    }
+    match std::env::var("ANSIBLE_INVENTORY") {
+        Ok(sources) if !sources.is_empty() => Ok(sources.split(',').map(str::to_owned).collect()),
+        _ => Err(Invalid("no inventory: name one with `-i FILE`, or hosts with `-i host1,host2,`".to_owned()).into()),
+    }
+}
+
+fn template_settings(dirs: &[PathBuf]) -> TemplateSettings {
+    let search = |dir: &PathBuf| [dir.join("templates"), dir.clone(), dir.join("../templates")];
+    TemplateSettings {
+        search_path: dirs.iter().flat_map(search).collect(),
+        playbook_dir: dirs.first().cloned().unwrap_or_default(),
+        controller: Arc::new(ThisMachine),
+    }
+}
+
+fn become_password(target: &Target) -> Result<Option<Secret>> {
+    if let Some(path) = &target.become_password_file {
+        let text = std::fs::read_to_string(path)
+            .with_context(|| format!("cannot read the sudo password from {}", path.display()))?;
+        return Ok(Some(Secret::new(text.trim_end_matches(['\r', '\n']).to_owned())));
+    }
+    if !target.ask_become_pass {
+        return Ok(None);
+    }
+    let password = rpassword::prompt_password("sudo password: ").context("cannot ask for the sudo password")?;
+    Ok(Some(Secret::new(password)))
+}
+
+/// A run's name: when it began, and four letters that keep two runs of one second apart.
+pub(crate) fn run_name() -> String {
+    use std::hash::{BuildHasher, Hasher, RandomState};
+    let mut hasher = RandomState::new().build_hasher();
+    hasher.write_u32(std::process::id());
+    let salt = hasher.finish();
+    let letters: String = (0..4)
+        .map(|place| char::from(b'a' + u8::try_from((salt >> (place * 8)) % 26).unwrap_or(0)))
+        .collect();
+    format!("{}-{letters}", jiff::ZonedDateTime::now().strftime("%Y%m%d-%H%M%S"))
+}

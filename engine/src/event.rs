@@ -1,0 +1,197 @@
+//! Everything that a user sees of a run is an event first: the terminal, JSON, the run's folder and
+//! its reports are readers of one stream.
+
+use std::{sync::Arc, time::Duration};
+
+use fleet_wire::{Effect, Mode, Status, Undone};
+use serde::Serialize;
+
+/// The name and version of the events' JSON form: the first line of every stream of them.
+pub const SCHEMA: &str = "fleetctl.events/1";
+
+/// Something that happened in a run.
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Event {
+    /// A run begins.
+    RunStarted {
+        /// Its name.
+        run: String,
+        /// `read`, `plan` or `apply`.
+        #[serde(serialize_with = "mode_name")]
+        mode: Mode,
+        /// The playbooks.
+        playbooks: Vec<String>,
+    },
+    /// A play begins.
+    PlayStarted {
+        /// Its name.
+        play: String,
+        /// Its hosts, in order.
+        hosts: Arc<[String]>,
+    },
+    /// A play that no host matches, where that was said to be fine.
+    PlaySkipped {
+        /// Its name.
+        play: String,
+        /// Why.
+        reason: String,
+    },
+    /// A host is connected.
+    Connected {
+        /// The host.
+        host: String,
+        /// How long it took.
+        took: Duration,
+        /// The helper had to be sent first.
+        uploaded: bool,
+        /// Runs that had been cut off on it and were undone before anything else.
+        recovered: Vec<Undone>,
+        /// Handlers left over from a run that failed, which will run now.
+        pending: Vec<String>,
+    },
+    /// A task has begun on a host.
+    TaskStarted {
+        /// The host.
+        host: String,
+        /// The task.
+        task: Arc<TaskInfo>,
+    },
+    /// A task has ended on a host.
+    TaskEnded(Box<TaskEnded>),
+    /// A host is through with a play.
+    PlayEnded {
+        /// The host.
+        host: String,
+    },
+    /// A host's part of the run is over.
+    HostEnded {
+        /// The host.
+        host: String,
+        /// How it ended.
+        end: HostEnd,
+    },
+    /// Something to know that is no failure.
+    Warning {
+        /// The host, where it is about one.
+        host: Option<String>,
+        /// The text.
+        text: String,
+    },
+    /// The load tests of a host have moved on.
+    Bench {
+        /// The host.
+        host: String,
+        /// What runs now: `before c2000 1/3`.
+        step: String,
+    },
+    /// The run is over.
+    RunEnded {
+        /// How long it took.
+        took: Duration,
+    },
+}
+
+/// A task as events name it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct TaskInfo {
+    /// Its number in the playbook.
+    pub id: usize,
+    /// Its name, rendered as far as possible.
+    pub name: String,
+    /// The module's name.
+    pub module: String,
+    /// Where it is written, `file:line`.
+    pub place: String,
+    /// It is a handler.
+    pub handler: bool,
+}
+
+/// A task's end on a host.
+#[derive(Clone, Debug, Serialize)]
+pub struct TaskEnded {
+    /// The host.
+    pub host: String,
+    /// The task.
+    pub task: Arc<TaskInfo>,
+    /// The loop's item, where there is a loop.
+    pub item: Option<String>,
+    /// The item's position in its loop, from 0.
+    pub index: usize,
+    /// How it ended.
+    pub status: Status,
+    /// What `register` sees.
+    pub result: serde_json::Value,
+    /// The effects, performed or planned.
+    #[serde(serialize_with = "effects")]
+    pub effects: Arc<[Effect]>,
+    /// How long it took on the host.
+    pub took: Duration,
+    /// It failed, and `ignore_errors` lets the host go on.
+    pub ignored: bool,
+    /// `no_log`: the result must not be shown.
+    pub secret: bool,
+}
+
+/// How a host's part of a run ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
+pub enum HostEnd {
+    /// All tasks went through.
+    Done,
+    /// It could not be reached, and nothing was changed.
+    Unreachable {
+        /// What was tried and what was answered.
+        message: String,
+    },
+    /// Another run holds its lock, and nothing was changed.
+    Locked {
+        /// Who, which run, since when.
+        message: String,
+    },
+    /// It refused to work, and nothing was changed.
+    Refused {
+        /// Why.
+        message: String,
+        /// A person is needed.
+        person: bool,
+    },
+    /// A task failed.
+    Failed {
+        /// What happened to the changes that the run had made; none in a plan.
+        undone: Option<Undone>,
+    },
+    /// The link broke, and what the host did then is not known.
+    Lost {
+        /// What is known.
+        message: String,
+    },
+    /// The run was interrupted before this host was done.
+    Interrupted {
+        /// What happened to the changes that the run had made.
+        undone: Option<Undone>,
+    },
+}
+
+fn mode_name<S: serde::Serializer>(mode: &Mode, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(match mode {
+        Mode::Read => "read",
+        Mode::Plan => "plan",
+        Mode::Apply => "apply",
+    })
+}
+
+/// Effects as a reader of JSON wants them: drawn, and without raw contents.
+pub(crate) fn effects<S: serde::Serializer>(effects: &Arc<[Effect]>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(effects.iter().map(|effect| {
+        let lines = crate::plan::draw(effect);
+        let diff: Vec<String> = lines.iter().map(crate::plan::Line::marked).collect();
+        serde_json::json!({
+            "summary": effect.summary(),
+            "undo": effect.undo,
+            "assumed": effect.assumed,
+            "secret": effect.secret,
+            "diff": diff,
+        })
+    }))
+}

@@ -1,0 +1,17 @@
+//! The controller's side of fleetctl, silent: it reads what people wrote, decides what each host is
+//! to do, and tells what happens as events.
+
+pub mod bench;
+pub mod event;
+pub mod extra_vars;
+pub mod inventory;
+pub mod plan;
+pub mod playbook;
+pub mod recap;
+pub mod run;
+pub mod secret;
+pub mod template;
+pub mod transport;
+pub mod variables;
+
+pub use fleet_yaml::{Diagnostic, nearest, render};

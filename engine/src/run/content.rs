@@ -1,0 +1,257 @@
+//! `copy` and `template`: what they put on a host is made here, and travels as a content beside its task.
+
+use std::{
+    collections::BTreeMap,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use fleet_modules::module;
+use fleet_yaml::Node;
+use indexmap::IndexMap;
+use minijinja::Value;
+use sha2::{Digest, Sha256};
+
+use super::{
+    dispatch::{Call, PlayContext, Settled, Unfit, checked_call},
+    host::Host,
+    scope::HostScope,
+};
+use crate::{
+    playbook::{LocalAction, Task},
+    template::FileSyntax,
+};
+
+/// A value as JSON, as modules take it.
+pub(super) fn to_json(value: &Value) -> serde_json::Value {
+    serde_json::to_value(value).unwrap_or_default()
+}
+
+/// JSON as a value.
+pub(super) fn from_json(json: &serde_json::Value) -> Value {
+    Value::from(minijinja::value::Serde(json))
+}
+
+/// SHA-256 in lower-case hex.
+pub(crate) fn sha256(content: &[u8]) -> String {
+    Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+pub(super) async fn calls(
+    host: &mut Host,
+    play: &PlayContext,
+    task: &Task,
+    scope: &HostScope,
+) -> Result<Vec<Call>, Unfit> {
+    let written = task.action.arguments();
+    let template = task.action.name() == LocalAction::Template.name();
+    let mut args = IndexMap::new();
+    let mut content = None;
+    for (name, node) in written {
+        match name.as_str() {
+            "content" if !template => content = Some(text_content(host, node, scope).await?),
+            name if is_syntax(name) => {}
+            _ => {
+                args.insert(name.clone(), node.clone());
+            }
+        }
+    }
+    let mut args = host.arguments(&args, scope).await?;
+    if let Some(content) = content {
+        if args.contains_key("src") {
+            return Err(Unfit::Problem(format!("{}: `copy` takes `src` or `content`, not both", task.place())));
+        }
+        return Ok(vec![call(args, Some(content.into()), written)?]);
+    }
+    if !template && is_true(args.get("remote_src")) {
+        return Ok(vec![call(args, None, written)?]);
+    }
+    args.remove("remote_src");
+    let Some(src) = args.remove("src").and_then(|src| src.as_str().map(str::to_owned)) else {
+        return Err(Unfit::Problem(format!(
+            "{}: `{}` needs `src`{}",
+            task.place(),
+            task.action.name(),
+            if template { "" } else { " or `content`" }
+        )));
+    };
+    let folder = if template { "templates" } else { "files" };
+    let path = find(&src, folder, &play.search).map_err(|tried| {
+        let tried = tried.iter().map(|path| format!("  {}", path.display())).collect::<Vec<_>>();
+        let place = written.get("src").map_or_else(|| task.place(), |node| node.span.to_string());
+        Unfit::Problem(format!("{place}: there is no file `{src}`; looked for\n{}", tried.join("\n")))
+    })?;
+    if template {
+        let text = render(host, &path, written, scope).await?;
+        into_directory(&mut args, &path);
+        return Ok(vec![call(args, Some(text.into_bytes().into()), written)?]);
+    }
+    if path.is_dir() {
+        return tree(&path, &src, args, written);
+    }
+    preserve(&mut args, &path);
+    into_directory(&mut args, &path);
+    Ok(vec![call(args, Some(read(&path)?.into()), written)?])
+}
+
+fn call(
+    args: serde_json::Map<String, serde_json::Value>,
+    content: Option<Arc<[u8]>>,
+    places: &IndexMap<String, Node>,
+) -> Result<Call, Unfit> {
+    let copy = module::find("copy").ok_or_else(|| Unfit::Problem("no module `copy` in this build".to_owned()))?;
+    checked_call(copy, "copy", args, content, places)
+}
+
+/// `content:` of any type: a text as it is, anything else as JSON.
+async fn text_content(host: &mut Host, node: &Node, scope: &HostScope) -> Result<Vec<u8>, Unfit> {
+    let value = host.known(node, scope).await?;
+    Ok(match value.as_str() {
+        Some(text) => text.as_bytes().to_vec(),
+        None if value.is_none() => Vec::new(),
+        None => to_json(&value).to_string().into_bytes(),
+    })
+}
+
+fn is_syntax(name: &str) -> bool {
+    name.ends_with("_string") || name.ends_with("_blocks") || matches!(name, "keep_trailing_newline" | "newline_sequence")
+}
+
+fn is_true(value: Option<&serde_json::Value>) -> bool {
+    match value {
+        Some(serde_json::Value::Bool(truth)) => *truth,
+        Some(serde_json::Value::String(text)) => matches!(text.to_ascii_lowercase().as_str(), "yes" | "true" | "on" | "1"),
+        _ => false,
+    }
+}
+
+async fn render(
+    host: &mut Host,
+    path: &Path,
+    written: &IndexMap<String, Node>,
+    scope: &HostScope,
+) -> Result<String, Unfit> {
+    let text = String::from_utf8(read(path)?)
+        .map_err(|_| Unfit::Problem(format!("{}: a template is UTF-8 text, and this is not", path.display())))?;
+    let mut syntax = FileSyntax::default();
+    for (name, node) in written.iter().filter(|(name, _)| is_syntax(name)) {
+        let value = host.known(node, scope).await?;
+        let text = || value.to_string();
+        match name.as_str() {
+            "trim_blocks" => syntax.trim_blocks = value.is_true(),
+            "lstrip_blocks" => syntax.lstrip_blocks = value.is_true(),
+            "block_start_string" => syntax.block.0 = text(),
+            "block_end_string" => syntax.block.1 = text(),
+            "variable_start_string" => syntax.variable.0 = text(),
+            "variable_end_string" => syntax.variable.1 = text(),
+            "comment_start_string" => syntax.comment.0 = text(),
+            "comment_end_string" => syntax.comment.1 = text(),
+            "newline_sequence" => syntax.newline = text(),
+            _ => {}
+        }
+    }
+    let dest = match written.get("dest") {
+        Some(node) => host.known(node, scope).await?,
+        None => Value::from(""),
+    };
+    let extra: BTreeMap<String, Value> = [
+        ("template_path", Value::from(path.display().to_string())),
+        ("template_fullpath", Value::from(path.display().to_string())),
+        ("template_destpath", dest),
+        ("ansible_managed", Value::from("Ansible managed")),
+    ]
+    .map(|(name, value)| (name.to_owned(), value))
+    .into();
+    let shared = Arc::clone(&host.shared);
+    let lookup = scope.shared();
+    match host.settled(|| shared.templar.file(path, &text, &lookup, extra.clone(), &syntax)).await? {
+        Settled::Known(text) => Ok(text),
+        Settled::Unknown(because) => Err(Unfit::Unknown(because)),
+    }
+}
+
+/// A destination that ends in `/` takes the source's own name.
+fn into_directory(args: &mut serde_json::Map<String, serde_json::Value>, path: &Path) {
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let name = name.strip_suffix(".j2").unwrap_or(&name);
+    if let Some(serde_json::Value::String(dest)) = args.get_mut("dest")
+        && dest.ends_with('/')
+    {
+        dest.push_str(name);
+    }
+}
+
+/// `mode: preserve` takes the mode of the controller's file.
+fn preserve(args: &mut serde_json::Map<String, serde_json::Value>, path: &Path) {
+    if args.get("mode").and_then(serde_json::Value::as_str) == Some("preserve")
+        && let Ok(metadata) = path.metadata()
+    {
+        args.insert("mode".to_owned(), format!("{:04o}", metadata.permissions().mode() & 0o7777).into());
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, Unfit> {
+    std::fs::read(path).map_err(|problem| Unfit::Problem(format!("{}: cannot be read: {problem}", path.display())))
+}
+
+/// Where `src` is: as it stands where it is absolute, else beside the playbook, in the folder of its
+/// kind first. The error is where was looked.
+fn find(src: &str, folder: &str, search: &[PathBuf]) -> Result<PathBuf, Vec<PathBuf>> {
+    let given = Path::new(src);
+    let candidates: Vec<PathBuf> = if given.is_absolute() {
+        vec![given.to_owned()]
+    } else {
+        search.iter().flat_map(|dir| [dir.join(folder).join(src), dir.join(src)]).collect()
+    };
+    candidates.iter().find(|path| path.exists()).cloned().ok_or(candidates)
+}
+
+/// A directory: one call for each directory and file in it. `src/` copies what is in it, `src` itself, too.
+fn tree(
+    root: &Path,
+    src: &str,
+    args: serde_json::Map<String, serde_json::Value>,
+    places: &IndexMap<String, Node>,
+) -> Result<Vec<Call>, Unfit> {
+    let dest = args.get("dest").and_then(serde_json::Value::as_str).unwrap_or_default().trim_end_matches('/').to_owned();
+    let base = match root.file_name() {
+        Some(name) if !src.ends_with('/') => format!("{dest}/{}", name.to_string_lossy()),
+        _ => dest,
+    };
+    let file = module::find("file").ok_or_else(|| Unfit::Problem("no module `file` in this build".to_owned()))?;
+    let mut calls = Vec::new();
+    let mut waiting = vec![(root.to_owned(), base)];
+    while let Some((path, dest)) = waiting.pop() {
+        let unreadable = |problem: std::io::Error| {
+            Unfit::Problem(format!("{}: cannot be read: {problem}", path.display()))
+        };
+        if !path.is_dir() {
+            let mut args = args.clone();
+            preserve(&mut args, &path);
+            args.remove("directory_mode");
+            args.insert("dest".to_owned(), dest.into());
+            calls.push(call(args, Some(read(&path)?.into()), places)?);
+            continue;
+        }
+        let mut own: serde_json::Map<_, _> = ["owner", "group"]
+            .into_iter()
+            .filter_map(|name| Some((name.to_owned(), args.get(name)?.clone())))
+            .collect();
+        own.insert("path".to_owned(), dest.clone().into());
+        own.insert("state".to_owned(), "directory".into());
+        if let Some(mode) = args.get("directory_mode") {
+            own.insert("mode".to_owned(), mode.clone());
+        }
+        calls.push(checked_call(file, "copy", own, None, places)?);
+        let mut entries = std::fs::read_dir(&path)
+            .and_then(|entries| entries.collect::<Result<Vec<_>, _>>())
+            .map_err(unreadable)?;
+        // Popped from the end: names in order.
+        entries.sort_by_key(|entry| std::cmp::Reverse(entry.file_name()));
+        for entry in entries {
+            waiting.push((entry.path(), format!("{dest}/{}", entry.file_name().to_string_lossy())));
+        }
+    }
+    Ok(calls)
+}

@@ -1,0 +1,551 @@
+//! From a task as written to tasks on the wire: conditions decided, templates rendered, sent ahead
+//! as far as nothing depends on an answer that is still on its way.
+
+use std::sync::Arc;
+
+use fleet_modules::module::Module;
+use fleet_wire::{As, Blob, Json, OnlyIf, Outcome, Status, ToHost};
+use fleet_yaml::Node;
+use indexmap::IndexMap;
+use minijinja::Value;
+use serde_json::json;
+
+use super::{
+    content::{self, from_json, to_json},
+    flight::{Flight, Item},
+    host::{Host, Stop},
+    local,
+    scope::HostScope,
+};
+use crate::{
+    event::{TaskEnded, TaskInfo},
+    playbook::{Action, LocalAction, Loop, Task},
+    template::{EvalError, Evaluated, is_omit},
+    variables::Variable,
+};
+
+/// What a play adds to the way a task is run on a host.
+pub(super) struct PlayContext {
+    pub(super) scope: HostScope,
+    /// Directories in which `src:` is looked for.
+    pub(super) search: Vec<std::path::PathBuf>,
+    /// The helper runs as root.
+    pub(super) as_root: bool,
+    /// The play's handlers, in the order in which they run.
+    pub(super) handlers: Vec<Arc<Task>>,
+}
+
+/// Something that could be evaluated, or is not known before an apply.
+pub(super) enum Settled<T> {
+    Known(T),
+    Unknown(Vec<String>),
+}
+
+/// A task that cannot be sent, and why.
+pub(super) enum Unfit {
+    Problem(String),
+    Unknown(Vec<String>),
+    Stop(Stop),
+}
+
+impl From<Stop> for Unfit {
+    fn from(stop: Stop) -> Self {
+        Self::Stop(stop)
+    }
+}
+
+/// A module call with everything rendered.
+pub(super) struct Call {
+    pub(super) module: &'static Module,
+    pub(super) args: serde_json::Map<String, serde_json::Value>,
+    pub(super) content: Option<Arc<[u8]>>,
+}
+
+/// What a task asks of one item, once its condition holds.
+pub(super) enum Work {
+    Calls(Vec<Call>),
+    /// Done on the controller.
+    Local(local::Done),
+}
+
+/// The directives of a task, rendered.
+struct Terms {
+    user: As,
+    environment: Vec<(String, String)>,
+    check: Option<bool>,
+    ignore_errors: bool,
+    secret: bool,
+    timeout_s: u32,
+    notify: Vec<String>,
+}
+
+impl Host {
+    /// Evaluates something, waiting for results that it depends on.
+    pub(super) async fn settled<T>(
+        &mut self,
+        mut evaluate: impl FnMut() -> Result<Evaluated<T>, EvalError>,
+    ) -> Result<Settled<T>, Unfit> {
+        loop {
+            match evaluate() {
+                Ok(Evaluated::Known(value)) => return Ok(Settled::Known(value)),
+                Ok(Evaluated::Unknown { because }) => return Ok(Settled::Unknown(because)),
+                Ok(Evaluated::Pending(id)) => self.settle(id).await?,
+                Err(problem) => return Err(Unfit::Problem(describe(&problem))),
+            }
+        }
+    }
+
+    pub(super) async fn value(&mut self, node: &Node, scope: &HostScope) -> Result<Settled<Value>, Unfit> {
+        let shared = Arc::clone(&self.shared);
+        let scope = scope.shared();
+        self.settled(|| shared.templar.value(node, &scope)).await
+    }
+
+    pub(super) async fn known(&mut self, node: &Node, scope: &HostScope) -> Result<Value, Unfit> {
+        match self.value(node, scope).await? {
+            Settled::Known(value) => Ok(value),
+            Settled::Unknown(because) => Err(Unfit::Unknown(because)),
+        }
+    }
+
+    pub(super) async fn truth(&mut self, node: &Node, scope: &HostScope) -> Result<bool, Unfit> {
+        let shared = Arc::clone(&self.shared);
+        let scope = scope.shared();
+        match self.settled(|| shared.templar.truth(node, &scope)).await? {
+            Settled::Known(truth) => Ok(truth),
+            Settled::Unknown(because) => Err(Unfit::Unknown(because)),
+        }
+    }
+
+    /// A keyword's yes or no.
+    async fn flag(&mut self, node: Option<&Node>, scope: &HostScope) -> Result<Option<bool>, Unfit> {
+        let Some(node) = node else { return Ok(None) };
+        let value = self.known(node, scope).await?;
+        if value.is_none() || is_omit(&value) {
+            return Ok(None);
+        }
+        Ok(Some(match value.as_str() {
+            Some(text) => matches!(text.to_ascii_lowercase().as_str(), "yes" | "on" | "true" | "1" | "y" | "t"),
+            None => value.is_true(),
+        }))
+    }
+
+    /// Sends a task on its way, or does it here.
+    pub(super) async fn task(
+        &mut self,
+        play: &PlayContext,
+        task: &Arc<Task>,
+        only_if: Option<OnlyIf>,
+    ) -> Result<(), Stop> {
+        self.room().await?;
+        let scope = play.scope.of_task(task);
+        let info = self.info(task, &scope, only_if.is_some());
+        match self.prepare(play, task, &scope, &info, only_if).await {
+            Ok(()) => Ok(()),
+            Err(Unfit::Stop(stop)) => Err(stop),
+            Err(Unfit::Unknown(because)) => {
+                let result = json!({"changed": true, "msg": "known after apply", "depends_on": because});
+                if let Some(name) = &task.register {
+                    scope.state.set(name, Variable::Unknown);
+                }
+                self.ended(&info, None, Status::Unknown, result, false).await
+            }
+            Err(Unfit::Problem(message)) => {
+                // Only a task that is reached can fail: what is before it must have gone through.
+                self.drain().await?;
+                let ignored = self.flag(task.directives.ignore_errors.as_ref(), &scope).await;
+                let ignored = matches!(ignored, Ok(Some(true)));
+                let result = json!({"changed": false, "failed": true, "msg": message});
+                if let Some(name) = &task.register {
+                    scope.state.set(name, Variable::Data(from_json(&result)));
+                }
+                self.ended(&info, None, Status::Failed, result, ignored).await
+            }
+        }
+    }
+
+    async fn ended(
+        &mut self,
+        info: &Arc<TaskInfo>,
+        item: Option<String>,
+        status: Status,
+        result: serde_json::Value,
+        ignored: bool,
+    ) -> Result<(), Stop> {
+        let ended = TaskEnded {
+            host: self.name.clone(),
+            task: Arc::clone(info),
+            item,
+            index: 0,
+            status,
+            result,
+            effects: Arc::from([]),
+            took: std::time::Duration::ZERO,
+            ignored,
+            secret: false,
+        };
+        if status == Status::Failed {
+            return self.fail(ended).await;
+        }
+        self.tell(vec![crate::event::Event::TaskEnded(Box::new(ended))]).await;
+        Ok(())
+    }
+
+    fn info(&self, task: &Task, scope: &HostScope, handler: bool) -> Arc<TaskInfo> {
+        // A name whose variables are not there (yet) is shown as it is written.
+        let name = match &task.name {
+            Some(node) => match self.shared.templar.value(node, &scope.shared()) {
+                Ok(Evaluated::Known(value)) => value.to_string(),
+                _ => task.title().to_owned(),
+            },
+            None => task.title().to_owned(),
+        };
+        Arc::new(TaskInfo {
+            id: task.id,
+            name,
+            module: task.action.name().to_owned(),
+            place: task.place(),
+            handler,
+        })
+    }
+
+    async fn prepare(
+        &mut self,
+        play: &PlayContext,
+        task: &Arc<Task>,
+        scope: &HostScope,
+        info: &Arc<TaskInfo>,
+        only_if: Option<OnlyIf>,
+    ) -> Result<(), Unfit> {
+        let terms = self.terms(play, task, scope).await?;
+        let looped = task.r#loop.is_some();
+        let items = match &task.r#loop {
+            // A condition that holds for no item spares the list, which may not even be defined then.
+            Some(r#loop) => self.items(r#loop, scope).await?,
+            None => vec![(None, scope.clone())],
+        };
+        if items.is_empty() {
+            let result = json!({"changed": false, "skipped": true, "results": [], "msg": "No items in the list"});
+            if let Some(name) = &task.register {
+                scope.state.set(name, Variable::Data(from_json(&result)));
+            }
+            return Ok(self.ended(info, None, Status::Skipped, result, false).await?);
+        }
+
+        self.next_group += 1;
+        let group = self.next_group;
+        if let Some(only_if) = &only_if {
+            self.handlers_sent.insert(only_if.handler.clone(), group);
+        }
+        let mut flight = Flight {
+            group,
+            task: Arc::clone(task),
+            info: Arc::clone(info),
+            scope: scope.clone(),
+            items: Vec::new(),
+            open: 0,
+            looped,
+            ignore_errors: terms.ignore_errors,
+            secret: terms.secret,
+            judged: !task.failed_when.is_empty() || constant(&task.changed_when).is_none() && !task.changed_when.is_empty(),
+            notify: terms.notify.clone(),
+        };
+        let mut ids = Vec::new();
+        let mut frames = Vec::new();
+        for (value, scope) in items {
+            let index = flight.items.len();
+            let mut end = None;
+            match self.item(play, task, &scope).await {
+                Ok(None) => {
+                    end = Some(done(Status::Skipped, &json!({
+                        "changed": false, "skipped": true, "skip_reason": "Conditional result was False",
+                    })));
+                }
+                Ok(Some(Work::Local(local::Done { status, result }))) => end = Some(done(status, &result)),
+                Ok(Some(Work::Calls(calls))) => {
+                    for call in calls {
+                        self.next_task += 1;
+                        ids.push((self.next_task, index));
+                        frames.push(self.frame(group, call, info, &terms, task, only_if.as_ref(), &flight));
+                    }
+                }
+                Err(Unfit::Unknown(because)) => {
+                    end = Some(done(Status::Unknown, &json!({
+                        "changed": true, "msg": "known after apply", "depends_on": because,
+                    })));
+                }
+                // A failing item of a loop leaves the other items their turn.
+                Err(Unfit::Problem(message)) if looped || matches!(task.action, Action::Local { .. }) => {
+                    self.drain().await?;
+                    end = Some(done(Status::Failed, &json!({"changed": false, "failed": true, "msg": message})));
+                }
+                Err(other) => return Err(other),
+            }
+            flight.items.push(Item { value, scope, end });
+        }
+        flight.open = ids.len();
+        let judged = flight.judged;
+        if let Some(name) = &task.register {
+            scope.state.set(name, Self::pending(group));
+        }
+        if matches!(&task.action, Action::Module { module, .. } if module.name == "setup") {
+            scope.state.facts_pending(Self::pending(group));
+        }
+        if flight.open == 0 {
+            return Ok(self.landed_here(flight).await?);
+        }
+        self.flights.add(flight, ids);
+        for frame in frames {
+            self.send(&ToHost::Task(Box::new(frame))).await?;
+        }
+        if judged {
+            self.settle(crate::variables::PendingId(u64::from(group))).await?;
+        }
+        Ok(())
+    }
+
+    async fn landed_here(&mut self, flight: Flight) -> Result<(), Stop> {
+        let judged = super::verdict::judge(&self.shared, &self.name, flight);
+        self.notified.extend(judged.notify);
+        let failed = judged.failed;
+        self.tell(judged.events).await;
+        if failed { Err(Stop::Failed) } else { Ok(()) }
+    }
+
+    async fn items(
+        &mut self,
+        r#loop: &Loop,
+        scope: &HostScope,
+    ) -> Result<Vec<(Option<(Value, String)>, HostScope)>, Unfit> {
+        let list = self.known(&r#loop.items, scope).await?;
+        let not_a_list = || {
+            Unfit::Problem(format!(
+                "{}: a loop takes a list, not {}; for a mapping write `loop: \"{{{{ it | dict2items }}}}\"`",
+                r#loop.items.span,
+                list.kind()
+            ))
+        };
+        if list.kind() != minijinja::value::ValueKind::Seq
+            && list.kind() != minijinja::value::ValueKind::Iterable
+        {
+            return Err(not_a_list());
+        }
+        let mut values: Vec<Value> = list.try_iter().map_err(|_| not_a_list())?.collect();
+        if r#loop.flatten {
+            values = values
+                .into_iter()
+                .flat_map(|value| match value.kind() {
+                    minijinja::value::ValueKind::Seq => value.try_iter().map(Iterator::collect).unwrap_or_default(),
+                    _ => vec![value],
+                })
+                .collect();
+        }
+        let mut items = Vec::with_capacity(values.len());
+        for (index, value) in values.into_iter().enumerate() {
+            let mut scope = scope.with(&r#loop.variable, Variable::Data(value.clone()));
+            if let Some(name) = &r#loop.index_variable {
+                scope = scope.with(name, Variable::Data(Value::from(index)));
+            }
+            let label = match &r#loop.label {
+                Some(node) => self.known(node, &scope).await?,
+                None => value.clone(),
+            };
+            items.push((Some((value, label.to_string())), scope));
+        }
+        Ok(items)
+    }
+
+    /// What one item asks for; none where its condition does not hold.
+    async fn item(
+        &mut self,
+        play: &PlayContext,
+        task: &Task,
+        scope: &HostScope,
+    ) -> Result<Option<Work>, Unfit> {
+        for condition in &task.directives.when {
+            if !self.truth(condition, scope).await? {
+                return Ok(None);
+            }
+        }
+        match &task.action {
+            Action::Module { module, arguments, written } => {
+                let args = self.arguments(arguments, scope).await?;
+                let call = checked_call(module, written, args, None, arguments)?;
+                Ok(Some(Work::Calls(vec![call])))
+            }
+            Action::Local { action: LocalAction::Template | LocalAction::Copy, .. } => {
+                content::calls(self, play, task, scope).await.map(|calls| Some(Work::Calls(calls)))
+            }
+            Action::Local { action, arguments, span } => {
+                local::act(self, *action, arguments, span, task, scope).await.map(|done| Some(Work::Local(done)))
+            }
+        }
+    }
+
+    /// A module's arguments, rendered; `omit` leaves them out.
+    pub(super) async fn arguments(
+        &mut self,
+        arguments: &IndexMap<String, Node>,
+        scope: &HostScope,
+    ) -> Result<serde_json::Map<String, serde_json::Value>, Unfit> {
+        let mut rendered = serde_json::Map::new();
+        for (name, node) in arguments {
+            // A mode keeps its spelling: 0644 is octal, and its digits must survive.
+            if name.ends_with("mode") && node.as_i64().is_some() {
+                rendered.insert(name.clone(), node.raw().into());
+                continue;
+            }
+            let value = self.known(node, scope).await?;
+            if !is_omit(&value) {
+                rendered.insert(name.clone(), to_json(&value));
+            }
+        }
+        Ok(rendered)
+    }
+
+    async fn terms(&mut self, play: &PlayContext, task: &Task, scope: &HostScope) -> Result<Terms, Unfit> {
+        let directives = &task.directives;
+        let variable = scope.get_written("ansible_become");
+        let wanted = self.flag(directives.r#become.as_ref(), scope).await?;
+        let wanted = match (wanted, variable) {
+            (_, Some(node)) => self.flag(Some(&node), scope).await?,
+            (None, None) => Some(self.shared.settings.r#become),
+            (wanted, None) => wanted,
+        };
+        let user = if wanted == Some(true) {
+            let user = match &directives.become_user {
+                Some(node) => Some(self.known(node, scope).await?.to_string()),
+                None => self.shared.settings.become_user.clone(),
+            };
+            match user.as_deref() {
+                None | Some("root") if play.as_root => As::Helper,
+                None => As::User("root".to_owned()),
+                Some(name) => As::User(name.to_owned()),
+            }
+        } else {
+            As::Login
+        };
+        let mut environment = Vec::new();
+        for node in &directives.environment {
+            let value = self.known(node, scope).await?;
+            if let Ok(names) = value.try_iter() {
+                for name in names {
+                    let text = value.get_item(&name).map(|v| v.to_string()).unwrap_or_default();
+                    environment.push((name.to_string(), text));
+                }
+            }
+        }
+        let mut notify = Vec::new();
+        for node in directives.notify.iter().chain(&task.notify) {
+            let name = self.known(node, scope).await?.to_string();
+            let before = notify.len();
+            let answering = play.handlers.iter().filter(|handler| handler.answers_to(&name));
+            notify.extend(answering.map(|handler| handler.title().to_owned()));
+            if notify.len() == before {
+                return Err(Unfit::Problem(format!("{}: no handler of this play answers to `{name}`", node.span)));
+            }
+        }
+        let timeout = match &directives.timeout {
+            Some(node) => i64::try_from(self.known(node, scope).await?).unwrap_or_default(),
+            None => 0,
+        };
+        Ok(Terms {
+            user,
+            environment,
+            check: self.flag(directives.check_mode.as_ref(), scope).await?,
+            ignore_errors: self.flag(directives.ignore_errors.as_ref(), scope).await?.unwrap_or(false),
+            secret: self.flag(directives.no_log.as_ref(), scope).await?.unwrap_or(false),
+            timeout_s: u32::try_from(timeout).unwrap_or_default(),
+            notify,
+        })
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "one frame is made of all of a task's rendered parts")]
+    fn frame(
+        &mut self,
+        group: u32,
+        call: Call,
+        info: &TaskInfo,
+        terms: &Terms,
+        task: &Task,
+        only_if: Option<&OnlyIf>,
+        flight: &Flight,
+    ) -> fleet_wire::Task {
+        let blob = call.content.map(|content| self.offer(content));
+        let item = flight.items.len();
+        fleet_wire::Task {
+            id: self.next_task,
+            epoch: 0,
+            group,
+            name: info.name.clone(),
+            place: info.place.clone(),
+            module: call.module.name.to_owned(),
+            args: Json(serde_json::Value::Object(call.args).to_string()),
+            blob,
+            user: terms.user.clone(),
+            environment: terms.environment.clone(),
+            check: terms.check,
+            // With `failed_when` only the controller knows what a failure is.
+            ignore_errors: terms.ignore_errors || !task.failed_when.is_empty(),
+            changed: constant(&task.changed_when),
+            no_log: terms.secret,
+            notify: if flight.judged { Vec::new() } else { terms.notify.clone() },
+            only_if: only_if.cloned(),
+            planned: self.planned.as_ref().and_then(|planned| planned.of(&self.name, task.id, item)),
+            timeout_s: terms.timeout_s,
+        }
+    }
+
+    /// A content that goes with a task at once where it is small, and on demand where it is not.
+    fn offer(&mut self, content: Arc<[u8]>) -> Blob {
+        const AT_ONCE: usize = 64 << 10;
+        let sha256 = content::sha256(&content);
+        let size = content.len() as u64;
+        if content.len() <= AT_ONCE {
+            return Blob { sha256, size, bytes: Some(content.to_vec()) };
+        }
+        self.contents.insert(sha256.clone(), content);
+        Blob { sha256, size, bytes: None }
+    }
+}
+
+/// A module's call, its arguments checked before anything is sent.
+pub(super) fn checked_call(
+    module: &'static Module,
+    written: &str,
+    args: serde_json::Map<String, serde_json::Value>,
+    content: Option<Arc<[u8]>>,
+    places: &IndexMap<String, Node>,
+) -> Result<Call, Unfit> {
+    let value = serde_json::Value::Object(args);
+    (module.check)(&value).map_err(|problem| {
+        let node = problem.argument.as_ref().and_then(|name| places.get(name));
+        let place = node.map(|node| format!("{}: ", node.span)).unwrap_or_default();
+        Unfit::Problem(format!("{place}{written}: {problem}"))
+    })?;
+    let serde_json::Value::Object(args) = value else {
+        return Err(Unfit::Problem(format!("{written}: arguments are a mapping")));
+    };
+    Ok(Call { module, args, content })
+}
+
+/// `changed_when: false` and its like, which need no answer.
+fn constant(conditions: &[Node]) -> Option<bool> {
+    match conditions {
+        [one] => one.as_bool().or_else(|| match one.as_str()? {
+            "true" | "True" => Some(true),
+            "false" | "False" => Some(false),
+            _ => None,
+        }),
+        _ => None,
+    }
+}
+
+fn done(status: Status, result: &serde_json::Value) -> Outcome {
+    Outcome { id: 0, status, result: Json(result.to_string()), effects: Vec::new(), took_us: 0 }
+}
+
+/// An evaluation's failure as the user sees it: with its place, its line and a hint.
+pub(super) fn describe(problem: &EvalError) -> String {
+    fleet_yaml::render(&problem.diagnostic(), false)
+}

@@ -1,0 +1,7 @@
+//! Values as Python shows, compares and formats them: what templates written for Ansible expect to see.
+
+pub(crate) mod format;
+pub(crate) mod methods;
+pub(crate) mod mutable;
+pub(crate) mod text;
+pub(crate) mod truth;

@@ -1,0 +1,168 @@
+//! Lists and dictionaries that a template makes and changes: `{% set _ = list.append(x) %}`.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use indexmap::IndexMap;
+use minijinja::value::{Enumerator, Object, ObjectRepr, ValueKind};
+use minijinja::{Error, ErrorKind, State, Value};
+
+use super::text::pairs;
+use crate::template::given::{Given, failed, items};
+
+/// The same list or dictionary, changeable. Anything else stays what it is.
+///
+/// # Errors
+/// If an item cannot be had.
+pub(crate) fn made(value: &Value) -> Result<Value, Error> {
+    Ok(match value.kind() {
+        ValueKind::Seq | ValueKind::Iterable => Value::from_object(List(Mutex::new(items(value)?))),
+        ValueKind::Map => Value::from_object(Dict(Mutex::new(pairs(value)?.into_iter().collect()))),
+        _ => value.clone(),
+    })
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A list that can change.
+#[derive(Debug)]
+struct List(Mutex<Vec<Value>>);
+
+impl Object for List {
+    fn repr(self: &Arc<Self>) -> ObjectRepr {
+        ObjectRepr::Seq
+    }
+
+    fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
+        lock(&self.0).get(key.as_usize()?).cloned()
+    }
+
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        Enumerator::Values(lock(&self.0).clone())
+    }
+
+    fn call_method(self: &Arc<Self>, state: &mut State<'_, '_>, method: &str, arguments: &[Value]) -> Result<Value, Error> {
+        // Arguments are worked out before the lock is taken: one may be this very list.
+        match method {
+            "append" => {
+                let given = Given::bind("append", "object", arguments)?;
+                let item = given.need(0)?.clone();
+                self.refuse_itself(&item)?;
+                lock(&self.0).push(item);
+            }
+            "extend" => {
+                let given = Given::bind("extend", "iterable", arguments)?;
+                let more = items(given.need(0)?)?;
+                lock(&self.0).extend(more);
+            }
+            "insert" => {
+                let given = Given::bind("insert", "index object", arguments)?;
+                let (at, item) = (given.int(0, 0)?, given.need(1)?.clone());
+                self.refuse_itself(&item)?;
+                let mut list = lock(&self.0);
+                let at = place(at, list.len()).min(list.len());
+                list.insert(at, item);
+            }
+            "pop" => {
+                let given = Given::bind("pop", "index", arguments)?;
+                let at = given.int(0, -1)?;
+                let mut list = lock(&self.0);
+                let at = place(at, list.len());
+                return if at < list.len() { Ok(list.remove(at)) } else { Err(failed("pop from a list that has no such item")) };
+            }
+            "remove" => {
+                let given = Given::bind("remove", "value", arguments)?;
+                let item = given.need(0)?;
+                let at = items(&Value::from_dyn_object(self.clone()))?.iter().position(|known| known == item);
+                lock(&self.0).remove(at.ok_or_else(|| failed("the item to remove is not in the list"))?);
+            }
+            "reverse" => lock(&self.0).reverse(),
+            "clear" => lock(&self.0).clear(),
+            "sort" => {
+                let sorted = state.apply_filter("sort", &[vec![Value::from_dyn_object(self.clone())], case_sensitive(arguments)].concat())?;
+                *lock(&self.0) = items(&sorted)?;
+            }
+            _ => return Err(Error::from(ErrorKind::UnknownMethod)),
+        }
+        Ok(Value::from(()))
+    }
+}
+
+/// Python's own sort tells capitals from small letters; the filter does not unless told so.
+fn case_sensitive(arguments: &[Value]) -> Vec<Value> {
+    let reverse = arguments
+        .iter()
+        .find(|argument| argument.is_kwargs())
+        .and_then(|keywords| keywords.get_attr("reverse").ok())
+        .is_some_and(|reverse| reverse.is_true());
+    vec![Value::from(reverse), Value::from(true)]
+}
+
+impl List {
+    fn refuse_itself(self: &Arc<Self>, item: &Value) -> Result<(), Error> {
+        match item.downcast_object::<List>() {
+            Some(other) if Arc::ptr_eq(self, &other) => Err(failed("a list cannot hold itself")),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn place(index: i64, length: usize) -> usize {
+    if index < 0 { length.saturating_sub(index.unsigned_abs() as usize) } else { index as usize }
+}
+
+/// A dictionary that can change.
+#[derive(Debug)]
+struct Dict(Mutex<IndexMap<Value, Value>>);
+
+impl Object for Dict {
+    fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
+        lock(&self.0).get(key).cloned()
+    }
+
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        Enumerator::Values(lock(&self.0).keys().cloned().collect())
+    }
+
+    fn call_method(self: &Arc<Self>, _: &mut State<'_, '_>, method: &str, arguments: &[Value]) -> Result<Value, Error> {
+        match method {
+            "update" => {
+                let given = Given::bind("update", "other **", arguments)?;
+                let mut more = match given.get(0) {
+                    Some(other) if other.kind() == ValueKind::Map => pairs(other)?,
+                    Some(other) => items(other)?.iter().map(pair).collect::<Result<_, _>>()?,
+                    None => Vec::new(),
+                };
+                more.extend(given.named.iter().map(|(key, value)| (Value::from(key.as_str()), value.clone())));
+                lock(&self.0).extend(more);
+            }
+            "setdefault" => {
+                let given = Given::bind("setdefault", "key default", arguments)?;
+                let default = given.get(1).cloned().unwrap_or_else(|| Value::from(()));
+                return Ok(lock(&self.0).entry(given.need(0)?.clone()).or_insert(default).clone());
+            }
+            "pop" => {
+                let given = Given::bind("pop", "key default", arguments)?;
+                let found = lock(&self.0).shift_remove(given.need(0)?);
+                return found
+                    .or_else(|| given.get(1).cloned())
+                    .ok_or_else(|| failed(format!("the dictionary has no key `{}` to pop", arguments[0])));
+            }
+            "popitem" => {
+                let (key, value) = lock(&self.0).pop().ok_or_else(|| failed("the dictionary is empty"))?;
+                return Ok(vec![key, value].into());
+            }
+            "clear" => lock(&self.0).clear(),
+            _ => return Err(Error::from(ErrorKind::UnknownMethod)),
+        }
+        Ok(Value::from(()))
+    }
+}
+
+fn pair(item: &Value) -> Result<(Value, Value), Error> {
+    match <[Value; 2]>::try_from(items(item)?) {
+        Ok([key, value]) => Ok((key, value)),
+        Err(_) => Err(failed("update needs pairs of a key and a value")),
+    }
+}

@@ -1,0 +1,59 @@
+//! Tests of what a task registered.
+
+use minijinja::value::ValueKind;
+use minijinja::{Error, Value};
+
+use crate::template::given::{Test, failed};
+use crate::template::poison;
+use crate::template::python::text;
+
+/// `skipped` can be told even of a result that is not known: what is going to run is not skipped.
+pub(super) const LENIENT: &[Test] = &[Test {
+    names: "skipped skip",
+    parameters: "",
+    run: |_, value, _| if poison::is_poison(value) { Ok(false) } else { flag(value, "skipped") },
+}];
+
+pub(super) const TESTS: &[Test] = &[
+    Test { names: "failed failure", parameters: "", run: |_, value, _| flag(value, "failed") },
+    Test { names: "succeeded success successful", parameters: "", run: |_, value, _| Ok(!flag(value, "failed")?) },
+    Test { names: "changed change", parameters: "", run: |_, value, _| changed(value) },
+    Test { names: "unreachable", parameters: "", run: |_, value, _| flag(value, "unreachable") },
+    Test { names: "reachable", parameters: "", run: |_, value, _| Ok(!flag(value, "unreachable")?) },
+    Test { names: "timedout", parameters: "", run: |_, value, _| Ok(part(value, "timedout")?.is_true()) },
+    Test { names: "started", parameters: "", run: |_, value, _| flag(value, "started") },
+    Test { names: "finished", parameters: "", run: |_, value, _| flag(value, "finished") },
+];
+
+fn part(value: &Value, name: &str) -> Result<Value, Error> {
+    if value.is_undefined() {
+        return Err(poison::undefined(value));
+    }
+    if value.kind() != ValueKind::Map {
+        return Err(failed(format!("this test needs what a task registered, found {}", text::type_name(value))));
+    }
+    value.get_attr(name)
+}
+
+fn flag(value: &Value, name: &str) -> Result<bool, Error> {
+    let found = part(value, name)?;
+    Ok(!poison::touch(&found) && !found.is_undefined() && found.is_true())
+}
+
+/// A loop's result has changed if one of its items has.
+fn changed(value: &Value) -> Result<bool, Error> {
+    let own = part(value, "changed")?;
+    if !own.is_undefined() {
+        return flag(value, "changed");
+    }
+    let results = part(value, "results")?;
+    if results.is_undefined() {
+        return Ok(false);
+    }
+    for result in results.try_iter()?.checked() {
+        if flag(&result?, "changed")? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}

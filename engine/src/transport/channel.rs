@@ -1,0 +1,225 @@
+//! A channel to a host's helper: frames in both directions.
+
+use std::{
+    process::ExitStatus,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use fleet_wire::{FRAME_LIMIT, FromHost, ToHost};
+use openssh::Session;
+use tokio::{
+    io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader},
+    sync::mpsc,
+    time::timeout,
+};
+
+use super::{
+    diagnosis::readable,
+    error::{ChannelError, ConnectError, Said, Target},
+};
+
+/// What is kept of what a host says beside the protocol, in bytes.
+const TAIL: usize = 4096;
+/// Frames wait for each other up to so many bytes before they are sent.
+const BUFFER: usize = 64 << 10;
+/// A line of noise before the first frame is read up to here.
+const LINE: usize = 64 << 10;
+
+type Reader = BufReader<Box<dyn AsyncRead + Send + Unpin>>;
+type Writer = Box<dyn AsyncWrite + Send + Unpin>;
+
+/// What runs on the other end, kept alive with the channel.
+pub(crate) enum Process {
+    Remote(openssh::Child<Arc<Session>>),
+    Local(tokio::process::Child),
+}
+
+/// A channel whose helper is running.
+pub struct Channel {
+    pub(crate) host: Target,
+    pub(crate) reader: Reader,
+    pub(crate) writer: Writer,
+    pub(crate) tail: Tail,
+    pub(crate) process: Process,
+    /// The helper had to be sent first.
+    pub uploaded: bool,
+}
+
+/// The end to send into.
+pub struct Sender {
+    host: Target,
+    writer: Writer,
+    buffer: Vec<u8>,
+    tail: Tail,
+}
+
+/// The end to receive from.
+pub struct Receiver {
+    host: Target,
+    reader: Reader,
+    tail: Tail,
+    process: Process,
+}
+
+impl Channel {
+    /// Takes the two directions apart.
+    #[must_use]
+    pub fn split(self) -> (Sender, Receiver) {
+        let sender = Sender {
+            host: self.host.clone(),
+            writer: self.writer,
+            buffer: Vec::new(),
+            tail: self.tail.clone(),
+        };
+        let receiver = Receiver { host: self.host, reader: self.reader, tail: self.tail, process: self.process };
+        (sender, receiver)
+    }
+}
+
+impl Sender {
+    /// Puts a message into the buffer, and sends the buffer when it is full.
+    ///
+    /// # Errors
+    /// When the message is too large, or the channel is gone.
+    pub async fn send(&mut self, message: &ToHost) -> Result<(), ChannelError> {
+        let frame = fleet_wire::encode(message)
+            .map_err(|source| ChannelError::Unsendable { host: self.host.clone(), source })?;
+        self.buffer.extend(frame);
+        if self.buffer.len() >= BUFFER { self.flush().await } else { Ok(()) }
+    }
+
+    /// Sends what is in the buffer.
+    ///
+    /// # Errors
+    /// When the channel is gone.
+    pub async fn flush(&mut self) -> Result<(), ChannelError> {
+        if self.buffer.is_empty() {
+            return Ok(());
+        }
+        let sent = async {
+            self.writer.write_all(&self.buffer).await?;
+            self.writer.flush().await
+        };
+        let sent = sent.await;
+        self.buffer.clear();
+        sent.map_err(|_| ChannelError::Lost { host: self.host.clone(), said: self.tail.said() })
+    }
+}
+
+impl Receiver {
+    /// The next message; none when the helper has ended in good order.
+    ///
+    /// # Errors
+    /// When the channel is gone, or what arrives is not of this protocol.
+    pub async fn next(&mut self) -> Result<Option<FromHost>, ChannelError> {
+        let mut prefix = [0; 4];
+        match self.reader.read_exact(&mut prefix).await {
+            Ok(_) => {}
+            Err(_) => return self.ended().await,
+        }
+        let length = u32::from_be_bytes(prefix) as usize;
+        let frame = |source| ChannelError::Frame { host: self.host.clone(), source };
+        if length > FRAME_LIMIT {
+            return Err(frame(fleet_wire::FrameError::TooLarge(length)));
+        }
+        let mut body = vec![0; length];
+        if self.reader.read_exact(&mut body).await.is_err() {
+            return Err(ChannelError::Lost { host: self.host.clone(), said: self.tail.said() });
+        }
+        fleet_wire::decode(&body).map(Some).map_err(frame)
+    }
+
+    /// Why nothing more arrives.
+    async fn ended(&mut self) -> Result<Option<FromHost>, ChannelError> {
+        let (host, said) = (self.host.clone(), self.tail.said());
+        let status: Option<ExitStatus> = match &mut self.process {
+            Process::Local(child) => timeout(Duration::from_secs(2), child.wait()).await.ok().and_then(Result::ok),
+            // The status of a remote helper comes with the child's consumption; its stderr says more.
+            Process::Remote(_) => None,
+        };
+        match status {
+            Some(status) if status.success() => Ok(None),
+            Some(status) if status.code().is_some() => Err(ChannelError::Died { host, status, said }),
+            Some(_) => Err(ChannelError::Killed { host, said }),
+            None => Err(ChannelError::Lost { host, said }),
+        }
+    }
+}
+
+/// The last that a host said beside the protocol.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tail(Arc<Mutex<Vec<u8>>>);
+
+impl Tail {
+    pub(crate) fn add(&self, bytes: &[u8]) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.extend_from_slice(bytes);
+        let excess = kept.len().saturating_sub(TAIL);
+        kept.drain(..excess);
+    }
+
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.0.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()
+    }
+
+    pub(crate) fn said(&self) -> Said {
+        let text = self.text();
+        let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+        let from = lines.len().saturating_sub(4);
+        Said(lines[from..].iter().map(|line| readable(line)).collect())
+    }
+}
+
+/// Reads a host's stderr into `tail`, and tells each time that `prompt` appears in it.
+pub(crate) fn listen(
+    mut stderr: impl AsyncRead + Send + Unpin + 'static,
+    tail: Tail,
+    prompt: String,
+) -> mpsc::Receiver<()> {
+    let (asked, asks) = mpsc::channel(4);
+    tokio::spawn(async move {
+        let mut buffer = vec![0; 4096];
+        let mut seen = String::new();
+        loop {
+            match stderr.read(&mut buffer).await {
+                Ok(0) | Err(_) => break,
+                Ok(read) => {
+                    seen.push_str(&String::from_utf8_lossy(&buffer[..read]));
+                    while let Some(at) = seen.find(&prompt) {
+                        seen.drain(..at + prompt.len());
+                        if asked.send(()).await.is_err() {
+                            break;
+                        }
+                    }
+                    tail.add(&buffer[..read]);
+                    // Only a prompt that is split over two reads needs what came before.
+                    let keep = seen.len().saturating_sub(prompt.len());
+                    let keep = (keep..seen.len()).find(|at| seen.is_char_boundary(*at)).unwrap_or(seen.len());
+                    seen.drain(..keep);
+                }
+            }
+        }
+    });
+    asks
+}
+
+/// The next line that is one of ours; what comes before it is noise of a login shell.
+pub(crate) async fn marker(reader: &mut Reader, noise: &Tail) -> std::io::Result<Option<String>> {
+    loop {
+        let mut line = Vec::new();
+        if (&mut *reader).take(LINE as u64).read_until(b'\n', &mut line).await? == 0 {
+            return Ok(None);
+        }
+        let text = String::from_utf8_lossy(&line);
+        if let Some(at) = text.find("FLEETCTL-") {
+            return Ok(Some(text[at..].trim_end().to_owned()));
+        }
+        noise.add(&line);
+    }
+}
+
+/// A helper that could not be started, in words.
+pub(crate) fn not_started(host: &Target, reason: &str, tail: &Tail) -> ConnectError {
+    ConnectError::Helper { host: host.clone(), reason: reason.to_owned(), said: tail.said() }
+}

@@ -1,0 +1,94 @@
+use std::{
+    collections::HashMap,
+    io::Write,
+    path::PathBuf,
+    sync::{Arc, Mutex, OnceLock, PoisonError},
+};
+
+use sha2::{Digest, Sha256};
+
+use super::error::ConnectError;
+
+/// The helpers that can be sent, one an architecture.
+#[derive(Debug)]
+pub struct Helpers {
+    dirs: Vec<PathBuf>,
+    loaded: Mutex<HashMap<String, Option<Arc<Helper>>>>,
+}
+
+/// A helper's file.
+#[derive(Debug)]
+pub(crate) struct Helper {
+    pub(crate) path: PathBuf,
+    pub(crate) bytes: Vec<u8>,
+    /// SHA-256 in lower-case hex: its name on a host.
+    pub(crate) sha256: String,
+    gzip: OnceLock<Vec<u8>>,
+}
+
+/// The architectures that helpers are looked for, as `uname -m` names them.
+const ARCHITECTURES: [&str; 2] = ["x86_64", "aarch64"];
+
+impl Helpers {
+    /// Helpers in these directories, the first that has one wins: `fleet-helper-ARCH`, or
+    /// `fleet-helper` for this machine's own architecture.
+    #[must_use]
+    pub fn new(dirs: Vec<PathBuf>) -> Self {
+        Self { dirs, loaded: Mutex::default() }
+    }
+
+    /// Where they are looked for.
+    pub(crate) fn looked(&self) -> Vec<PathBuf> {
+        self.dirs.clone()
+    }
+
+    /// Every helper that there is, with its architecture.
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub(crate) fn all(&self) -> Result<Vec<(&'static str, Arc<Helper>)>, ConnectError> {
+        let mut all = Vec::new();
+        for arch in ARCHITECTURES {
+            if let Some(helper) = self.helper(arch)? {
+                all.push((arch, helper));
+            }
+        }
+        Ok(all)
+    }
+
+    /// The helper for an architecture; read and hashed once.
+    pub(crate) fn helper(&self, arch: &str) -> Result<Option<Arc<Helper>>, ConnectError> {
+        let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = loaded.get(arch) {
+            return Ok(known.clone());
+        }
+        let mut names = vec![format!("fleet-helper-{arch}")];
+        if arch == std::env::consts::ARCH {
+            names.push("fleet-helper".to_owned());
+        }
+        let candidates = self.dirs.iter().flat_map(|dir| names.iter().map(|name| dir.join(name)));
+        let found = match candidates.into_iter().find(|path| path.is_file()) {
+            Some(path) => {
+                let bytes = std::fs::read(&path)
+                    .map_err(|source| ConnectError::HelperFile { path: path.clone(), source })?;
+                let sha256 = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+                Some(Arc::new(Helper { path, bytes, sha256, gzip: OnceLock::new() }))
+            }
+            None => None,
+        };
+        loaded.insert(arch.to_owned(), found.clone());
+        Ok(found)
+    }
+}
+
+impl Helper {
+    /// The file, gzipped: less than half of it.
+    pub(crate) fn gzip(&self) -> &[u8] {
+        self.gzip.get_or_init(|| {
+            let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+            // Writing into memory does not fail.
+            let written = encoder.write_all(&self.bytes).and_then(|()| encoder.finish());
+            written.unwrap_or_default()
+        })
+    }
+}

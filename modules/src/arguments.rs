@@ -1,0 +1,217 @@
+use std::fmt;
+
+use serde::de::value::StrDeserializer;
+use serde::de::{
+    self, DeserializeOwned, DeserializeSeed, Deserializer, IntoDeserializer, MapAccess, Visitor,
+};
+use serde_json::{Map, Value};
+
+/// Arguments that a module cannot take.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}{message}{}", .argument.as_ref().map(|name| format!("argument `{name}`: ")).unwrap_or_default(), .expected.as_ref().map(|what| format!(" ({what})")).unwrap_or_default())]
+pub struct ArgumentError {
+    /// The argument that is wrong, where it is one.
+    pub argument: Option<String>,
+    /// What is wrong with it.
+    pub message: String,
+    /// A near match, or the list of what would do.
+    pub expected: Option<String>,
+}
+
+impl ArgumentError {
+    /// An error of one argument.
+    #[must_use]
+    pub fn of(argument: &str, message: impl Into<String>) -> Self {
+        Self {
+            argument: Some(argument.to_owned()),
+            message: message.into(),
+            expected: None,
+        }
+    }
+}
+
+impl de::Error for ArgumentError {
+    fn custom<T: fmt::Display>(message: T) -> Self {
+        Self {
+            argument: None,
+            message: message.to_string(),
+            expected: None,
+        }
+    }
+
+    fn missing_field(field: &'static str) -> Self {
+        Self::of(field, "it is required")
+    }
+
+    fn unknown_field(field: &str, expected: &'static [&'static str]) -> Self {
+        let near = expected
+            .iter()
+            .copied()
+            .filter(|name| near(field, name))
+            .min_by_key(|name| distance(field, name));
+        let expected = near.map_or_else(
+            || format!("known are {}", expected.join(", ")),
+            |name| format!("did you mean `{name}`?"),
+        );
+        Self {
+            expected: Some(expected),
+            ..Self::of(field, "it is not known to this module")
+        }
+    }
+}
+
+/// Reads a module's arguments from a JSON object; `null` stands for an argument that is not given, as Ansible's `omit` does.
+pub(crate) fn parse<T: DeserializeOwned>(
+    args: Value,
+    aliases: &[(&str, &str)],
+) -> Result<T, ArgumentError> {
+    let given = match args {
+        Value::Object(given) => given,
+        Value::Null => Map::new(),
+        _ => {
+            return Err(de::Error::custom(
+                "the arguments are not a mapping of names to values",
+            ));
+        }
+    };
+    let mut folded = Map::new();
+    for (name, value) in given {
+        let own = aliases
+            .iter()
+            .find(|(alias, _)| *alias == name)
+            .map_or(name.as_str(), |(_, own)| own);
+        if value.is_null() {
+            continue;
+        }
+        if folded.insert(own.to_owned(), value).is_some() {
+            return Err(ArgumentError::of(
+                own,
+                "it is given twice, once by another name of it",
+            ));
+        }
+    }
+    T::deserialize(Arguments {
+        rest: folded.into_iter(),
+        current: None,
+    })
+}
+
+/// A map of arguments that knows which one it is at, so that an error can name it.
+struct Arguments {
+    rest: serde_json::map::IntoIter,
+    current: Option<(String, Value)>,
+}
+
+impl<'de> Deserializer<'de> for Arguments {
+    type Error = ArgumentError;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ArgumentError> {
+        visitor.visit_map(self)
+    }
+
+    serde::forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit unit_struct
+        newtype_struct seq tuple tuple_struct map struct enum identifier ignored_any
+    }
+}
+
+impl<'de> MapAccess<'de> for Arguments {
+    type Error = ArgumentError;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(
+        &mut self,
+        seed: K,
+    ) -> Result<Option<K::Value>, ArgumentError> {
+        self.current = self.rest.next();
+        let Some((name, _)) = &self.current else {
+            return Ok(None);
+        };
+        let name: StrDeserializer<'_, ArgumentError> = name.as_str().into_deserializer();
+        seed.deserialize(name).map(Some)
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(
+        &mut self,
+        seed: V,
+    ) -> Result<V::Value, ArgumentError> {
+        let (name, value) = self.current.take().unwrap_or_default();
+        seed.deserialize(value)
+            .map_err(|error: serde_json::Error| ArgumentError::of(&name, error.to_string()))
+    }
+}
+
+fn near(a: &str, b: &str) -> bool {
+    distance(a, b) <= 1 + a.len().max(b.len()) / 4
+}
+
+/// Levenshtein's distance.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, y) in b.iter().enumerate() {
+            let substituted = diagonal + usize::from(x != *y);
+            diagonal = row[j + 1];
+            row[j + 1] = substituted.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row.last().copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+    use serde_json::json;
+
+    use super::*;
+    use crate::args::{Bool, Mode, Text};
+
+    #[derive(Debug, Deserialize, PartialEq)]
+    #[serde(deny_unknown_fields)]
+    struct Args {
+        path: Text,
+        mode: Option<Mode>,
+        #[serde(default)]
+        recurse: Bool,
+    }
+
+    fn read(args: Value) -> Result<Args, String> {
+        parse(args, &[("dest", "path")]).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn aliases_are_folded_and_null_is_not_given() {
+        let args = read(json!({"dest": "/a", "mode": null, "recurse": "yes"})).unwrap();
+        assert_eq!(
+            args,
+            Args {
+                path: "/a".into(),
+                mode: None,
+                recurse: Bool(true)
+            }
+        );
+    }
+
+    #[test]
+    fn an_error_names_the_argument() {
+        let wrong = |args| read(args).unwrap_err();
+        assert_eq!(wrong(json!({})), "argument `path`: it is required");
+        assert_eq!(
+            wrong(json!({"path": "/a", "recurce": true})),
+            "argument `recurce`: it is not known to this module (did you mean `recurse`?)"
+        );
+        assert_eq!(
+            wrong(json!({"path": "/a", "zzz": true})),
+            "argument `zzz`: it is not known to this module (known are path, mode, recurse)"
+        );
+        assert_eq!(
+            wrong(json!({"path": "/a", "dest": "/b"})),
+            "argument `path`: it is given twice, once by another name of it"
+        );
+        assert_eq!(
+            wrong(json!({"path": "/a", "mode": "rw"})).split(':').next(),
+            Some("argument `mode`")
+        );
+    }
+}

@@ -1,0 +1,418 @@
+//! The journal of a run: what was about to be done and what was, each on disk before the next step.
+//!
+//! A line is a JSON object with a number and a checksum of its own text. A line that was cut off by
+//! a power failure, and all after it, never happened: nothing is done before its line is on disk.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use fleet_wire::{Effect, Entry, Journaled, UndoneState, What};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::{Fault, State, body, clock, files};
+
+/// What a line of a journal says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Record {
+    /// The first line.
+    Begin {
+        run: String,
+        who: String,
+        began: String,
+    },
+    /// An effect is about to be performed.
+    Intent(Box<Intent>),
+    /// It was performed.
+    Done { id: u32 },
+    /// It was undone, or why not.
+    Undone { id: u32, problem: Option<String> },
+    /// The run has ended: `kept`, `rolled_back`, `rollback_conflict`, `rollback_failed`.
+    End { state: String, ended: String },
+}
+
+/// An effect that is about to be performed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Intent {
+    pub(super) id: u32,
+    /// The task, for people.
+    pub(super) task: String,
+    /// Without contents.
+    pub(super) effect: Effect,
+    /// The name beside the entry under which the new one is staged.
+    pub(super) temp: Option<String>,
+    /// The file in the run's backups that holds the old content.
+    pub(super) backup: Option<String>,
+}
+
+/// The journal of the run in hand. Its directory is made with its first intent: a run that changes nothing leaves nothing.
+#[derive(Debug)]
+pub(super) struct Journal {
+    state: State,
+    run: String,
+    who: String,
+    next: u32,
+    file: Option<Lines>,
+}
+
+/// A journal's file, at its end.
+#[derive(Debug)]
+pub(super) struct Lines {
+    file: File,
+    sequence: u64,
+    path: PathBuf,
+}
+
+impl Journal {
+    pub(super) fn new(state: State, run: &str, who: &str) -> Self {
+        Self {
+            state,
+            run: run.to_owned(),
+            who: who.to_owned(),
+            next: 0,
+            file: None,
+        }
+    }
+
+    pub(super) fn state(&self) -> &State {
+        &self.state
+    }
+
+    pub(super) fn run(&self) -> &str {
+        &self.run
+    }
+
+    /// Whether anything was about to be done.
+    pub(super) fn begun(&self) -> bool {
+        self.file.is_some()
+    }
+
+    /// Where the old content of an intent is kept.
+    pub(super) fn backup_path(&self, backup: &str) -> PathBuf {
+        self.state.run_dir(&self.run).join(backup)
+    }
+
+    /// Writes down what is about to be done; on disk when this returns.
+    pub(super) fn intend(&mut self, task: &str, effect: &Effect) -> Result<Intent, Fault> {
+        let id = self.next;
+        let mut effect = effect.clone();
+        let (mut temp, mut backup) = (None, None);
+        if let What::File { before, after, .. } = &mut effect.what {
+            before.forget_bytes();
+            after.forget_bytes();
+            if *after != Entry::Absent {
+                temp = Some(format!(".fleetctl-{}-{id}", self.run));
+            }
+            if matches!(before, Entry::File(..)) {
+                backup = Some(format!("backup/{id}"));
+            }
+        }
+        let intent = Intent {
+            id,
+            task: task.to_owned(),
+            effect,
+            temp,
+            backup,
+        };
+        self.lines()?
+            .append(&Record::Intent(Box::new(intent.clone())))?;
+        self.next += 1;
+        Ok(intent)
+    }
+
+    pub(super) fn done(&mut self, id: u32) -> Result<(), Fault> {
+        self.lines()?.append(&Record::Done { id })
+    }
+
+    /// Ends the run.
+    pub(super) fn end(mut self, state: UndoneState) -> Result<(), Fault> {
+        self.lines()?.end(state)
+    }
+
+    fn lines(&mut self) -> Result<&mut Lines, Fault> {
+        if self.file.is_none() {
+            self.file = Some(self.create()?);
+        }
+        self.file
+            .as_mut()
+            .ok_or_else(|| Fault::new("the journal is not open"))
+    }
+
+    fn create(&self) -> Result<Lines, Fault> {
+        let dir = self.state.run_dir(&self.run);
+        let path = dir.join("journal");
+        let made = || -> io::Result<File> {
+            DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(dir.join("backup"))?;
+            let file = OpenOptions::new()
+                .create_new(true)
+                .append(true)
+                .mode(0o600)
+                .open(&path)?;
+            files::sync_dir(&dir)?;
+            dir.parent().map_or(Ok(()), files::sync_dir)?;
+            Ok(file)
+        };
+        let file = made().map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => Fault::new(format!(
+                "the run {} has a journal on this host already: a run's name is used once",
+                self.run
+            )),
+            _ => Fault::io("make the journal", &path, error),
+        })?;
+        let mut lines = Lines {
+            file,
+            sequence: 0,
+            path,
+        };
+        lines.append(&Record::Begin {
+            run: self.run.clone(),
+            who: self.who.clone(),
+            began: clock::now(),
+        })?;
+        Ok(lines)
+    }
+}
+
+impl Lines {
+    /// Opens a journal to write on behind its last whole line.
+    pub(super) fn reopen(path: &Path) -> Result<(Self, Vec<Record>), Fault> {
+        let opened = || -> io::Result<(File, Vec<u8>)> {
+            let mut file = OpenOptions::new().read(true).write(true).open(path)?;
+            let mut text = Vec::new();
+            file.read_to_end(&mut text)?;
+            Ok((file, text))
+        };
+        let (mut file, text) =
+            opened().map_err(|error| Fault::io("read the journal", path, error))?;
+        let (records, whole) = parse(&text)?;
+        let mut cut = || -> io::Result<()> {
+            file.set_len(whole as u64)?;
+            file.seek(SeekFrom::End(0)).map(drop)
+        };
+        cut().map_err(|error| Fault::io("write the journal", path, error))?;
+        Ok((
+            Self {
+                file,
+                sequence: records.len() as u64,
+                path: path.to_owned(),
+            },
+            records,
+        ))
+    }
+
+    pub(super) fn append(&mut self, record: &Record) -> Result<(), Fault> {
+        let text = line(self.sequence, record);
+        self.file
+            .write_all(text.as_bytes())
+            .and_then(|()| self.file.sync_data())
+            .map_err(|error| Fault::io("write the journal", &self.path, error))?;
+        self.sequence += 1;
+        Ok(())
+    }
+
+    pub(super) fn end(&mut self, state: UndoneState) -> Result<(), Fault> {
+        self.append(&Record::End {
+            state: word(state).to_owned(),
+            ended: clock::now(),
+        })
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct Line {
+    seq: u64,
+    record: Record,
+}
+
+const SUM: &str = ",\"sum\":\"";
+
+fn line(seq: u64, record: &Record) -> String {
+    #[derive(Serialize)]
+    struct Line<'a> {
+        seq: u64,
+        record: &'a Record,
+    }
+    let mut text = serde_json::to_string(&Line { seq, record }).unwrap_or_default();
+    text.pop();
+    let sum = checksum(&text);
+    format!("{text}{SUM}{sum}\"}}\n")
+}
+
+fn checksum(text: &str) -> String {
+    body::hex(&Sha256::digest(text)[..8])
+}
+
+/// The records up to the first line that is not whole, and how many bytes they take.
+///
+/// # Errors
+/// When a line is whole and yet says what this helper does not know: a newer one wrote it, and to go
+/// on without it would undo half.
+pub(super) fn parse(text: &[u8]) -> Result<(Vec<Record>, usize), Fault> {
+    let mut records = Vec::new();
+    let mut whole = 0;
+    for line in text.split_inclusive(|byte| *byte == b'\n') {
+        let Some(text) = verified(line) else { break };
+        let line_of: Line = serde_json::from_str(&text).map_err(|error| {
+            Fault::new(format!("the journal's line {} was written by another version of fleetctl ({error}): use that one", records.len() + 1))
+        })?;
+        if line_of.seq != records.len() as u64 {
+            break;
+        }
+        records.push(line_of.record);
+        whole += line.len();
+    }
+    Ok((records, whole))
+}
+
+/// A line's own text, where its checksum is right.
+fn verified(line: &[u8]) -> Option<String> {
+    let line = std::str::from_utf8(line).ok()?.strip_suffix("\"}\n")?;
+    let (text, sum) = line.rsplit_once(SUM)?;
+    (checksum(text) == sum).then(|| format!("{text}}}"))
+}
+
+pub(super) fn word(state: UndoneState) -> &'static str {
+    match state {
+        UndoneState::Kept => "kept",
+        UndoneState::Unchanged => "unchanged",
+        UndoneState::RolledBack => "rolled_back",
+        UndoneState::RollbackConflict => "rollback_conflict",
+        UndoneState::RollbackFailed => "rollback_failed",
+        UndoneState::NotFound => "not_found",
+    }
+}
+
+impl State {
+    pub(super) fn journal_path(&self, run: &str) -> PathBuf {
+        self.run_dir(run).join("journal")
+    }
+
+    /// The runs that changed something here, oldest first.
+    #[must_use]
+    pub fn journaled(&self) -> Vec<Journaled> {
+        let mut found: Vec<Journaled> = self
+            .runs()
+            .iter()
+            .filter_map(|run| self.summary(run))
+            .collect();
+        found.sort_by(|a, b| (&a.began, &a.run).cmp(&(&b.began, &b.run)));
+        found
+    }
+
+    fn summary(&self, name: &str) -> Option<Journaled> {
+        let text = fs::read(self.journal_path(name)).ok()?;
+        let records = parse(&text).map(|(records, _)| records).unwrap_or_default();
+        let mut summary = Journaled {
+            run: name.to_owned(),
+            who: String::new(),
+            began: String::new(),
+            state: "open".to_owned(),
+            effects: 0,
+        };
+        for record in records {
+            match record {
+                Record::Begin { who, began, .. } => (summary.who, summary.began) = (who, began),
+                Record::Intent(_) => summary.effects += 1,
+                Record::End { state, .. } => summary.state = state,
+                Record::Done { .. } | Record::Undone { .. } => {}
+            }
+        }
+        Some(summary)
+    }
+
+    /// The runs whose journal has no end: they were cut off.
+    pub(super) fn cut_off(&self) -> Vec<String> {
+        let mut runs = self.runs();
+        runs.retain(|run| !self.ended(run));
+        runs
+    }
+
+    /// Whether a journal's last line is an end; read from its tail, for there may be many journals.
+    fn ended(&self, run: &str) -> bool {
+        let tail = || -> io::Result<Vec<u8>> {
+            let mut file = File::open(self.journal_path(run))?;
+            let size = file.metadata()?.len();
+            file.seek(SeekFrom::Start(size.saturating_sub(300)))?;
+            let mut tail = Vec::new();
+            file.read_to_end(&mut tail)?;
+            Ok(tail)
+        };
+        match tail() {
+            Ok(tail) => {
+                let start = tail[..tail.len().saturating_sub(1)]
+                    .iter()
+                    .rposition(|byte| *byte == b'\n')
+                    .map_or(0, |at| at + 1);
+                let last = String::from_utf8_lossy(&tail[start..]);
+                last.contains("\"record\":{\"end\":") && last.ends_with("\"}\n")
+            }
+            // No journal was begun, so nothing was done.
+            Err(error) => error.kind() == io::ErrorKind::NotFound,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines() -> Vec<u8> {
+        let begin = Record::Begin {
+            run: "r1".into(),
+            who: "ann@desk".into(),
+            began: "2026-12-01T00:00:00Z".into(),
+        };
+        let records = [
+            begin,
+            Record::Done { id: 0 },
+            Record::End {
+                state: "kept".into(),
+                ended: "2026-12-01T00:00:01Z".into(),
+            },
+        ];
+        records
+            .iter()
+            .zip(0..)
+            .map(|(record, seq)| line(seq, record))
+            .collect::<String>()
+            .into_bytes()
+    }
+
+    #[test]
+    fn a_torn_tail_is_ignored() {
+        let text = lines();
+        assert_eq!(parse(&text).unwrap().0.len(), 3);
+        let second = text.iter().position(|byte| *byte == b'\n').unwrap() + 1;
+        for cut in second..text.len() {
+            let (records, whole) = parse(&text[..cut]).unwrap();
+            assert!(matches!(records.len(), 1 | 2), "{cut}");
+            assert!(whole <= cut);
+        }
+    }
+
+    #[test]
+    fn a_line_of_a_newer_version_is_not_taken_for_a_torn_one() {
+        let text = "{\"seq\":0,\"record\":{\"teleport\":{}}";
+        let line = format!("{text}{SUM}{}\"}}\n", checksum(text));
+        assert!(
+            parse(line.as_bytes())
+                .unwrap_err()
+                .message
+                .contains("another version")
+        );
+    }
+
+    #[test]
+    fn a_line_that_was_altered_ends_the_journal() {
+        let mut text = lines();
+        let at = text.windows(4).position(|four| four == b"done").unwrap();
+        text[at] = b'D';
+        assert_eq!(parse(&text).unwrap().0.len(), 1);
+    }
+}

@@ -1,0 +1,456 @@
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use fleet_wire::{UndoClass, What};
+
+use super::process::Process;
+use super::{Fault, Host, Output};
+
+const STATUS: &str = "/var/lib/dpkg/status";
+const LISTS: &str = "/var/lib/apt/lists";
+/// How long the package manager may take where the task does not say.
+const PATIENCE: Duration = Duration::from_secs(3600);
+
+/// Packages that are wanted, or not.
+#[derive(Clone, Debug, Default)]
+pub struct PackageChange {
+    /// Each package and what it should be.
+    pub wanted: Vec<(String, PackageTo)>,
+    /// Also install what the packages recommend; none as the host is set.
+    pub recommends: Option<bool>,
+    /// Remove configuration files with a package.
+    pub purge: bool,
+    /// Also remove what nothing needs any more.
+    pub autoremove: bool,
+    /// Further words for `apt-get`.
+    pub options: Vec<String>,
+}
+
+/// What a package should be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PackageTo {
+    /// Installed, in any version.
+    Present,
+    /// Installed, in the newest version that the host knows.
+    Latest,
+    /// Installed in this version.
+    Version(String),
+    /// Not installed.
+    Absent,
+}
+
+/// One package's step in a simulation or a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Step {
+    name: String,
+    before: Option<String>,
+    after: Option<String>,
+}
+
+impl Host {
+    /// A package's installed version.
+    ///
+    /// # Errors
+    /// When the host has no dpkg, or its status cannot be read.
+    pub fn package(&self, name: &str) -> Result<Option<String>, Fault> {
+        if let Some(version) = self.overlay.packages.get(name) {
+            return Ok(version.clone());
+        }
+        let mut known = self.packages.borrow_mut();
+        let known = match &mut *known {
+            Some(known) => known,
+            unread => unread.insert(installed()?),
+        };
+        Ok(known.get(name).cloned())
+    }
+
+    /// Installs, upgrades or removes packages, in one call of the package manager for each kind; true where something changes.
+    ///
+    /// # Errors
+    /// When a package is not known, or the package manager fails.
+    pub fn install(&mut self, change: PackageChange) -> Result<bool, Fault> {
+        let (mut add, mut remove) = (Vec::new(), Vec::new());
+        for (name, to) in &change.wanted {
+            if name.is_empty() || name.starts_with('-') || name.contains(char::is_whitespace) {
+                return Err(Fault::new(format!("`{name}` is not the name of a package")));
+            }
+            let has = self.package(name)?;
+            match (to, has) {
+                (PackageTo::Present, Some(_)) | (PackageTo::Absent, None) => {}
+                (PackageTo::Version(wanted), Some(has)) if *wanted == has => {}
+                (PackageTo::Present | PackageTo::Latest, _) => add.push(name.clone()),
+                (PackageTo::Version(wanted), _) => add.push(format!("{name}={wanted}")),
+                (PackageTo::Absent, Some(_)) => remove.push(name.clone()),
+            }
+        }
+        let mut changed = false;
+        if !remove.is_empty() {
+            let verb = if change.purge { "purge" } else { "remove" };
+            changed |= self.apt(verb, &remove, &change)?;
+        }
+        if !add.is_empty() {
+            changed |= self.apt("install", &add, &change)?;
+        }
+        Ok(changed)
+    }
+
+    /// Reads the package index anew if it is older than so many seconds; true where it was.
+    /// No effect, for nothing that is installed changes; in a plan it is not done, and what is planned after it is assumed.
+    ///
+    /// # Errors
+    /// When the package manager fails.
+    pub fn refresh_packages(&mut self, older_than_s: u64) -> Result<bool, Fault> {
+        let age = fs::metadata(LISTS)
+            .and_then(|data| data.modified())
+            .ok()
+            .and_then(|modified| SystemTime::now().duration_since(modified).ok());
+        if older_than_s > 0 && age.is_some_and(|age| age.as_secs() < older_than_s) {
+            return Ok(false);
+        }
+        if self.recording {
+            self.overlay.index_stale = true;
+            return Ok(true);
+        }
+        let output = self.apt_get(vec!["update".to_owned(), "-q".to_owned()])?;
+        // apt-get ends with 0 where an index could not be read, and only warns.
+        let missed = output
+            .error_text()
+            .lines()
+            .any(|line| line.starts_with("E:") || line.contains("Failed to fetch"));
+        if !output.ok() || missed {
+            return Err(told("cannot read the package index anew", &output));
+        }
+        Ok(true)
+    }
+
+    fn apt(&mut self, verb: &str, names: &[String], change: &PackageChange) -> Result<bool, Fault> {
+        let mut words: Vec<String> = [
+            "-y",
+            "-q",
+            "-o",
+            "Dpkg::Options::=--force-confdef",
+            "-o",
+            "Dpkg::Options::=--force-confold",
+        ]
+        .map(str::to_owned)
+        .to_vec();
+        if verb == "install" && names.iter().any(|name| name.contains('=')) {
+            words.push("--allow-downgrades".to_owned());
+        }
+        match change.recommends {
+            Some(true) => words.push("--install-recommends".to_owned()),
+            Some(false) => words.push("--no-install-recommends".to_owned()),
+            None => {}
+        }
+        if change.autoremove {
+            words.push("--auto-remove".to_owned());
+        }
+        words.extend(change.options.iter().cloned());
+        words.push(verb.to_owned());
+        words.push("--".to_owned());
+        words.extend(names.iter().cloned());
+
+        let simulation = self.apt_get([vec!["--simulate".to_owned()], words.clone()].concat())?;
+        let unsure = self.open() || self.recording && self.overlay.index_stale;
+        let steps = match simulation.ok() {
+            true => steps(&simulation.text()),
+            false if unsure => names.iter().map(|name| guess(name, verb)).collect(),
+            false => {
+                return Err(told(
+                    &format!("cannot {verb} {}", names.join(" ")),
+                    &simulation,
+                ));
+            }
+        };
+        if steps.is_empty() {
+            return Ok(false);
+        }
+        let effects: Vec<_> = steps
+            .iter()
+            .map(
+                |Step {
+                     name,
+                     before,
+                     after,
+                 }| {
+                    let undo = if before.is_none() {
+                        UndoClass::Inverse
+                    } else {
+                        UndoClass::BestEffort
+                    };
+                    self.effect(
+                        What::Package {
+                            name: name.clone(),
+                            before: before.clone(),
+                            after: after.clone(),
+                        },
+                        undo,
+                        unsure,
+                    )
+                },
+            )
+            .collect();
+        if self.recording {
+            for step in steps {
+                self.overlay.packages.insert(step.name, step.after);
+            }
+            self.overlay.open = true;
+            effects.into_iter().for_each(|effect| self.report(effect));
+            return Ok(true);
+        }
+        effects.iter().try_for_each(|effect| self.allow(effect))?;
+        let intents = effects
+            .iter()
+            .map(|effect| self.intend(effect))
+            .collect::<Result<Vec<_>, _>>()?;
+        let output = self.apt_get(words)?;
+        self.packages.take();
+        self.forget_units();
+        if !output.ok() {
+            return Err(told(&format!("cannot {verb} {}", names.join(" ")), &output));
+        }
+        for intent in intents.into_iter().flatten() {
+            self.complete(Some(intent.id))?;
+        }
+        effects.into_iter().for_each(|effect| self.report(effect));
+        Ok(true)
+    }
+
+    fn apt_get(&self, words: Vec<String>) -> Result<Output, Fault> {
+        let process = apt_get(&words);
+        let argv = process.argv.clone();
+        let timeout = self.task.timeout.or(Some(PATIENCE));
+        let environment = process.environment;
+        self.process(Process {
+            argv: &argv,
+            environment,
+            timeout,
+            leave_children: true,
+            ..Process::default()
+        })
+        .run()
+    }
+}
+
+struct AptGet {
+    argv: Vec<String>,
+    environment: Vec<(String, String)>,
+}
+
+fn apt_get(words: &[String]) -> AptGet {
+    let environment = [
+        ("DEBIAN_FRONTEND", "noninteractive"),
+        ("APT_LISTCHANGES_FRONTEND", "none"),
+        ("LC_ALL", "C"),
+    ];
+    AptGet {
+        // Another apt may be at work (unattended upgrades): wait for it a while.
+        argv: [
+            vec![
+                "apt-get".to_owned(),
+                "-o".to_owned(),
+                "DPkg::Lock::Timeout=120".to_owned(),
+            ],
+            words.to_vec(),
+        ]
+        .concat(),
+        environment: environment
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .to_vec(),
+    }
+}
+
+/// Brings packages back to what they were, as well as can be: the undo's part.
+pub(super) fn revert(name: &str, before: Option<&str>) -> Result<(), Fault> {
+    let mut words: Vec<String> = [
+        "-y",
+        "-q",
+        "--allow-downgrades",
+        "-o",
+        "Dpkg::Options::=--force-confold",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    match before {
+        None => words.extend(["purge".to_owned(), "--".to_owned(), name.to_owned()]),
+        Some(version) => words.extend([
+            "install".to_owned(),
+            "--".to_owned(),
+            format!("{name}={version}"),
+        ]),
+    }
+    let AptGet { argv, environment } = apt_get(&words);
+    let output = Process {
+        argv: &argv,
+        environment,
+        timeout: Some(PATIENCE),
+        leave_children: true,
+        ..Process::default()
+    }
+    .run()?;
+    if output.ok() {
+        Ok(())
+    } else {
+        Err(told(
+            &format!("cannot bring the package {name} back"),
+            &output,
+        ))
+    }
+}
+
+/// The installed packages with their versions, from dpkg's own file.
+pub(super) fn installed() -> Result<BTreeMap<String, String>, Fault> {
+    let text = fs::read(STATUS).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => Fault::new(
+            "this host has no dpkg: packages can only be managed where Debian's package manager is",
+        ),
+        _ => Fault::io("read", Path::new(STATUS), error),
+    })?;
+    Ok(parse_status(&String::from_utf8_lossy(&text)))
+}
+
+fn parse_status(text: &str) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    for paragraph in text.split("\n\n") {
+        let field = |name: &str| paragraph.lines().find_map(|line| line.strip_prefix(name));
+        let installed = field("Status: ").is_some_and(|status| status.ends_with(" installed"));
+        if let (true, Some(name), Some(version)) =
+            (installed, field("Package: "), field("Version: "))
+        {
+            if let Some(architecture) = field("Architecture: ") {
+                found.insert(format!("{name}:{architecture}"), version.to_owned());
+            }
+            found.insert(name.to_owned(), version.to_owned());
+        }
+    }
+    found
+}
+
+/// The steps that a simulation shows: `Inst name [old] (new …)` and `Remv name [old]`.
+fn steps(text: &str) -> Vec<Step> {
+    let mut found = Vec::new();
+    for line in text.lines() {
+        let mut words = line.split_whitespace();
+        let (verb, Some(name)) = (words.next(), words.next()) else {
+            continue;
+        };
+        let between = |open, close| {
+            line.split_once(open)
+                .and_then(|(_, rest)| rest.split([close, ' ']).next())
+                .map(str::to_owned)
+        };
+        let before = between('[', ']');
+        match verb {
+            Some("Inst") => {
+                // `[old]` stands before the parenthesis; a bracket within it is the architecture.
+                let upgrade = line
+                    .find('[')
+                    .zip(line.find('('))
+                    .is_some_and(|(old, new)| old < new);
+                found.push(Step {
+                    name: name.to_owned(),
+                    before: before.filter(|_| upgrade),
+                    after: between('(', ')'),
+                });
+            }
+            Some("Remv" | "Purg") if !found.iter().any(|step: &Step| step.name == name) => {
+                found.push(Step {
+                    name: name.to_owned(),
+                    before,
+                    after: None,
+                });
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// What a package will be where the index does not know it yet.
+fn guess(name: &str, verb: &str) -> Step {
+    let (name, version) = name
+        .split_once('=')
+        .map_or((name, None), |(name, version)| (name, Some(version)));
+    let after = (verb == "install").then(|| version.unwrap_or("latest").to_owned());
+    Step {
+        name: name.to_owned(),
+        before: None,
+        after,
+    }
+}
+
+fn told(what: &str, output: &Output) -> Fault {
+    let stderr = output.error_text();
+    let errors: Vec<&str> = stderr
+        .lines()
+        .filter(|line| line.starts_with("E:"))
+        .collect();
+    let said = if errors.is_empty() {
+        output.complaint()
+    } else {
+        errors.join(" ")
+    };
+    Fault::new(format!("{what}: {said}"))
+        .with("rc", output.rc)
+        .with("stdout", output.text())
+        .with("stderr", stderr)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dpkgs_status_is_read() {
+        let text = "Package: nginx\nStatus: install ok installed\nArchitecture: amd64\nVersion: 1.22.1-9\n\nPackage: gone\nStatus: deinstall ok config-files\nVersion: 1\n";
+        let known = parse_status(text);
+        assert_eq!(known.get("nginx").map(String::as_str), Some("1.22.1-9"));
+        assert_eq!(
+            known.get("nginx:amd64").map(String::as_str),
+            Some("1.22.1-9")
+        );
+        assert_eq!(known.get("gone"), None);
+    }
+
+    #[test]
+    fn a_simulation_becomes_steps() {
+        let text = "NOTE: This is only a simulation!\nInst libfoo (1.2-3 Debian:12/stable [amd64])\nInst nginx [1.22.1-9] (1.22.1-10 Debian:12 [amd64]) []\nRemv old [0.9]\nConf libfoo (1.2-3 Debian:12 [amd64])\n";
+        let some = |text: &str| Some(text.to_owned());
+        assert_eq!(
+            steps(text),
+            [
+                Step {
+                    name: "libfoo".into(),
+                    before: None,
+                    after: some("1.2-3")
+                },
+                Step {
+                    name: "nginx".into(),
+                    before: some("1.22.1-9"),
+                    after: some("1.22.1-10")
+                },
+                Step {
+                    name: "old".into(),
+                    before: some("0.9"),
+                    after: None
+                },
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_installed_is_not_installed_again() {
+        let mut host = Host::plan();
+        let Ok(Some(_)) = host.package("dpkg") else {
+            return;
+        };
+        let change = PackageChange {
+            wanted: vec![("dpkg".to_owned(), PackageTo::Present)],
+            ..PackageChange::default()
+        };
+        assert!(!host.install(change).unwrap());
+        assert!(host.end().is_empty());
+    }
+}

@@ -1,0 +1,253 @@
+//! What fleetctl keeps on a host: the lock, the journals of runs, the pending handlers.
+
+use std::collections::BTreeMap;
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use fleet_wire::{Locked, Refusal};
+
+use super::users::Names;
+use super::{Fault, clock, files};
+
+/// The state directory of a host.
+#[derive(Clone, Debug)]
+pub struct State {
+    dir: PathBuf,
+}
+
+/// The host's lock. It dies with the process that holds it.
+#[derive(Debug)]
+pub struct Lock {
+    _file: File,
+    holder: PathBuf,
+}
+
+impl State {
+    /// The state in a directory; none for the usual place: `/var/lib/fleetctl` for root, `~/.local/state/fleetctl` for others.
+    #[must_use]
+    pub fn at(dir: Option<&str>) -> Self {
+        if let Some(dir) = dir {
+            return Self { dir: dir.into() };
+        }
+        let uid = rustix::process::geteuid();
+        if uid.is_root() {
+            return Self {
+                dir: "/var/lib/fleetctl".into(),
+            };
+        }
+        let home = Names::default()
+            .user(&uid.as_raw().to_string())
+            .map_or_else(|| "/nonexistent".into(), |user| user.home);
+        Self {
+            dir: home.join(".local/state/fleetctl"),
+        }
+    }
+
+    /// Makes the directory where it is missing, and refuses one that others could write to.
+    ///
+    /// # Errors
+    /// When it cannot be made or is not fit.
+    pub fn prepare(&self) -> Result<(), Fault> {
+        let make = |dir: &Path| DirBuilder::new().recursive(true).mode(0o700).create(dir);
+        make(&self.dir)
+            .and_then(|()| make(&self.dir.join("txn")))
+            .map_err(|error| Fault::io("make the state directory", &self.dir, error))?;
+        let found = files::look(&self.dir).map_err(|error| Fault::io("read", &self.dir, error))?;
+        let uid = rustix::process::geteuid().as_raw();
+        if found.kind != files::Kind::Dir || found.uid != uid || found.mode & 0o022 != 0 {
+            let dir = self.dir.display();
+            return Err(Fault::new(format!(
+                "the state directory {dir} is not fit: it must be a directory of the user with the number {uid} that nobody else can write to"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Takes the lock, waiting for it if it is held.
+    ///
+    /// # Errors
+    /// With who holds it when the time is over, or why it cannot be taken.
+    pub fn lock(&self, who: &str, run: &str, timeout: Duration) -> Result<Lock, Refusal> {
+        let unfit = |error: io::Error| Refusal::Unfit(Fault::io("lock", &self.dir, error).message);
+        let file = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .mode(0o600)
+            .open(self.dir.join("lock"))
+            .map_err(unfit)?;
+        let holder = self.dir.join("holder");
+        let deadline = Instant::now() + timeout;
+        loop {
+            match file.try_lock() {
+                Ok(()) => break,
+                Err(TryLockError::Error(error)) => return Err(unfit(error)),
+                Err(TryLockError::WouldBlock) if Instant::now() < deadline => {
+                    std::thread::sleep(Duration::from_millis(50).min(timeout));
+                }
+                Err(TryLockError::WouldBlock) => return Err(Refusal::Locked(read_holder(&holder))),
+            }
+        }
+        let lines = format!("{who}\n{run}\n{}\n", clock::now());
+        fs::write(&holder, lines).map_err(unfit)?;
+        Ok(Lock {
+            _file: file,
+            holder,
+        })
+    }
+
+    /// Handlers that were notified and have not run yet, with the run that notified them.
+    #[must_use]
+    pub fn pending(&self) -> BTreeMap<String, String> {
+        let text = fs::read(self.dir.join("pending")).unwrap_or_default();
+        serde_json::from_slice(&text).unwrap_or_default()
+    }
+
+    /// Keeps the pending handlers, on disk when this returns.
+    ///
+    /// # Errors
+    /// When they cannot be written.
+    pub fn set_pending(&self, pending: &BTreeMap<String, String>) -> Result<(), Fault> {
+        let path = self.dir.join("pending");
+        let text = serde_json::to_vec(pending).unwrap_or_default();
+        let written = || -> io::Result<()> {
+            if pending.is_empty() {
+                return match fs::remove_file(&path) {
+                    Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+                    _ => files::sync_dir(&self.dir),
+                };
+            }
+            let temp = self.dir.join("pending.new");
+            let mut file = OpenOptions::new()
+                .create(true)
+                .write(true)
+                .truncate(true)
+                .mode(0o600)
+                .open(&temp)?;
+            file.write_all(&text)?;
+            file.sync_all()?;
+            fs::rename(&temp, &path)?;
+            files::sync_dir(&self.dir)
+        };
+        written().map_err(|error| Fault::io("write", &path, error))
+    }
+
+    /// A run's own directory.
+    pub(super) fn run_dir(&self, run: &str) -> PathBuf {
+        self.dir.join("txn").join(run)
+    }
+
+    /// The names of the runs that changed something here.
+    pub(super) fn runs(&self) -> Vec<String> {
+        files::list(&self.dir.join("txn"))
+            .ok()
+            .flatten()
+            .unwrap_or_default()
+    }
+
+    /// An unlinked file for content that is too large for memory.
+    pub(crate) fn spool(&self) -> io::Result<File> {
+        let dir = &self.dir;
+        let path = dir.join(format!(
+            "spool-{}-{:?}",
+            std::process::id(),
+            std::thread::current().id()
+        ));
+        let file = OpenOptions::new()
+            .create_new(true)
+            .read(true)
+            .write(true)
+            .mode(0o600)
+            .open(&path)?;
+        fs::remove_file(&path)?;
+        Ok(file)
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // While the lock is still held; a stale file is only ever read by whoever finds the lock held.
+        let _ = fs::remove_file(&self.holder);
+    }
+}
+
+/// Whether a run's name can be a directory's.
+#[must_use]
+pub fn is_run_name(run: &str) -> bool {
+    !run.is_empty()
+        && run.len() <= 100
+        && run
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+}
+
+fn read_holder(path: &Path) -> Locked {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    let mut lines = text.lines().map(str::to_owned);
+    let mut next = || lines.next().unwrap_or_else(|| "unknown".to_owned());
+    Locked {
+        who: next(),
+        run: next(),
+        since: next(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lock_says_who_holds_it_and_dies_with_its_holder() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = State::at(dir.path().join("state").to_str());
+        state.prepare().unwrap();
+        let lock = state.lock("ann@desk", "r1", Duration::ZERO).unwrap();
+        let Err(Refusal::Locked(locked)) = state.lock("bob@desk", "r2", Duration::from_millis(60))
+        else {
+            panic!("not locked")
+        };
+        assert_eq!(
+            (locked.who.as_str(), locked.run.as_str()),
+            ("ann@desk", "r1")
+        );
+        drop(lock);
+        state.lock("bob@desk", "r2", Duration::ZERO).unwrap();
+    }
+
+    #[test]
+    fn pending_handlers_survive() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = State::at(dir.path().to_str());
+        assert!(state.pending().is_empty());
+        let pending = BTreeMap::from([("reload nginx".to_owned(), "r1".to_owned())]);
+        state.set_pending(&pending).unwrap();
+        assert_eq!(state.pending(), pending);
+        state.set_pending(&BTreeMap::new()).unwrap();
+        state.set_pending(&BTreeMap::new()).unwrap();
+        assert!(state.pending().is_empty());
+    }
+
+    #[test]
+    fn a_state_directory_that_others_can_write_to_is_refused() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o777)).unwrap();
+        assert!(
+            State::at(dir.path().to_str())
+                .prepare()
+                .unwrap_err()
+                .message
+                .contains("not fit")
+        );
+    }
+
+    #[test]
+    fn a_runs_name_cannot_lead_elsewhere() {
+        assert!(is_run_name("20261201-0a1b"));
+        for wrong in ["", "..", "a/b", ".hidden", "a b"] {
+            assert!(!is_run_name(wrong), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! `fleet-helper`: what fleetctl sends to a host. It speaks frames over its standard input and output, and nothing else.
+
+use std::env;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    // A panic is told to the controller as a failed task; a line on standard error would only confuse it.
+    std::panic::set_hook(Box::new(|_| {}));
+    let words: Vec<String> = env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let done = match words[..] {
+        ["serve"] => {
+            fleet_modules::serve::serve(io::stdin(), io::stdout(), env::var("SUDO_USER").ok())
+        }
+        ["--version"] => writeln!(
+            io::stdout(),
+            "fleet-helper {} (protocol {})",
+            env!("CARGO_PKG_VERSION"),
+            fleet_wire::PROTOCOL
+        ),
+        _ => {
+            // Nobody is left to tell where standard error is closed.
+            let _ = writeln!(
+                io::stderr(),
+                "usage: fleet-helper serve | --version\nfleetctl starts it on a host; it is not for people"
+            );
+            return ExitCode::from(64);
+        }
+    };
+    if done.is_ok() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}

@@ -1,0 +1,448 @@
+//! The loop of `fleet-helper serve`: frames in, tasks run in order, frames out.
+//!
+//! A thread of its own reads, so that the end of the controller is seen while a task runs. The
+//! controller sends ahead; what was sent behind a failure is answered and not run.
+
+use std::any::Any;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::io::{self, BufWriter, Read, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use fleet_wire::{
+    FRAME_LIMIT, Finish, FromHost, Hello, Json, Mode, Outcome, PROTOCOL, Ready, Refusal, Status,
+    Task, ToHost, Undone, UndoneState, decode, encode,
+};
+use serde_json::{Map, Value};
+
+use crate::host::{Fault, Host, Lock, State, forget_pending, is_run_name, recover, rollback};
+use crate::module::{self, Report};
+use spool::Spool;
+
+mod spool;
+
+/// Serves one conversation, to its end. `login` is who logged in, where the helper runs through sudo.
+///
+/// # Errors
+/// When the output cannot be written before a run has begun.
+pub fn serve(
+    input: impl Read + Send + 'static,
+    output: impl Write + 'static,
+    login: Option<String>,
+) -> io::Result<()> {
+    let out = Out(Rc::new(RefCell::new(BufWriter::new(Box::new(output)))));
+    out.raw(format!("FLEETCTL-HELPER {PROTOCOL}\n").as_bytes())?;
+    let inbox = Inbox::start(input);
+    let Ok(ToHost::Hello(hello)) = inbox.messages.recv() else {
+        return Ok(());
+    };
+    match Session::open(hello, login, &out, inbox) {
+        Ok(session) => session.run(),
+        Err(refusal) => out.send(&FromHost::Refused(refusal)),
+    }
+}
+
+/// What comes from the controller.
+struct Inbox {
+    messages: Receiver<ToHost>,
+    parts: Receiver<Part>,
+    /// Nothing more comes.
+    ended: Arc<AtomicBool>,
+    /// The controller has said how the run ends: all that it sent is to be done, though it be gone.
+    finishing: Arc<AtomicBool>,
+}
+
+/// A part of a content.
+struct Part {
+    sha256: String,
+    bytes: Vec<u8>,
+    last: bool,
+}
+
+impl Inbox {
+    fn start(mut input: impl Read + Send + 'static) -> Self {
+        let ((queue, messages), (blobs, parts)) = (channel(), channel());
+        let (ended, finishing) = (
+            Arc::new(AtomicBool::new(false)),
+            Arc::new(AtomicBool::new(false)),
+        );
+        let inbox = Self {
+            messages,
+            parts,
+            ended: ended.clone(),
+            finishing: finishing.clone(),
+        };
+        thread::spawn(move || {
+            // A frame that cannot be read is the end, too: what follows it cannot be trusted.
+            while let Some(message) = next(&mut input) {
+                if matches!(message, ToHost::Finish(_)) {
+                    finishing.store(true, Ordering::Release);
+                }
+                if !pass(message, &queue, &blobs) {
+                    break;
+                }
+            }
+            ended.store(true, Ordering::Release);
+        });
+        inbox
+    }
+
+    /// Whether the controller went away in the middle of a run.
+    fn deserted(&self) -> bool {
+        self.ended.load(Ordering::Acquire) && !self.finishing.load(Ordering::Acquire)
+    }
+}
+
+fn pass(message: ToHost, queue: &Sender<ToHost>, blobs: &Sender<Part>) -> bool {
+    match message {
+        ToHost::Blob {
+            sha256,
+            bytes,
+            last,
+        } => blobs
+            .send(Part {
+                sha256,
+                bytes,
+                last,
+            })
+            .is_ok(),
+        other => queue.send(other).is_ok(),
+    }
+}
+
+/// The next message; none at the end, or where the frame is not one.
+fn next(input: &mut impl Read) -> Option<ToHost> {
+    let mut length = [0; 4];
+    input.read_exact(&mut length).ok()?;
+    let length = usize::try_from(u32::from_be_bytes(length))
+        .ok()
+        .filter(|length| *length <= FRAME_LIMIT)?;
+    let mut body = vec![0; length];
+    input.read_exact(&mut body).ok()?;
+    decode(&body).ok()
+}
+
+/// The way to the controller.
+#[derive(Clone)]
+struct Out(Rc<RefCell<BufWriter<Box<dyn Write>>>>);
+
+impl Out {
+    fn send(&self, message: &FromHost) -> io::Result<()> {
+        let frame = encode(message).map_err(io::Error::other)?;
+        self.raw(&frame)
+    }
+
+    fn raw(&self, bytes: &[u8]) -> io::Result<()> {
+        let mut out = self.0.borrow_mut();
+        out.write_all(bytes)?;
+        out.flush()
+    }
+}
+
+/// A conversation that is open.
+struct Session {
+    host: Host,
+    mode: Mode,
+    state: State,
+    run: String,
+    /// Dropped with the session, or when the run has ended.
+    lock: Option<Lock>,
+    inbox: Rc<Inbox>,
+    out: Out,
+    /// Handlers that were notified and have not run, with the run that notified them.
+    pending: BTreeMap<String, String>,
+    /// Tasks of older epochs are not run.
+    epoch: u32,
+    /// A task of this group failed: nothing runs until the next epoch, but for what is left of the group.
+    failed: Option<u32>,
+    finished: bool,
+}
+
+impl Session {
+    fn open(hello: Hello, login: Option<String>, out: &Out, inbox: Inbox) -> Result<Self, Refusal> {
+        if hello.protocol != PROTOCOL {
+            return Err(Refusal::Protocol(PROTOCOL));
+        }
+        if !is_run_name(&hello.run) {
+            return Err(Refusal::Unfit(format!(
+                "`{}` is not the name of a run: letters, digits, `-` and `_` are",
+                hello.run
+            )));
+        }
+        // New files have the modes that are asked for, whatever the login shell has set.
+        rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
+        let state = State::at(hello.state_dir.as_deref());
+        let (mut lock, mut recovered) = (None, Vec::new());
+        if hello.mode == Mode::Apply {
+            // Out of the login session, whose end must not end an undo. It fails where this leads a group already.
+            let _ = rustix::process::setsid();
+            state
+                .prepare()
+                .map_err(|fault| Refusal::Unfit(fault.message))?;
+            lock = Some(state.lock(
+                &hello.who,
+                &hello.run,
+                Duration::from_millis(hello.lock_timeout_ms),
+            )?);
+            recovered = recover(&state).map_err(Refusal::Unrecovered)?;
+        }
+        let pending = state.pending();
+        let mut host = match hello.mode {
+            Mode::Apply => Host::apply(state.clone(), &hello.run, &hello.who),
+            Mode::Plan | Mode::Read => Host::plan(),
+        };
+        host.set_login(login);
+        let inbox = Rc::new(inbox);
+        let spool = (hello.mode == Mode::Apply).then(|| state.clone());
+        host.set_contents(Box::new(Spool::new(out.clone(), inbox.clone(), spool)));
+        let ready = Ready {
+            protocol: PROTOCOL,
+            uid: rustix::process::geteuid().as_raw(),
+            machine_id: std::fs::read_to_string("/etc/machine-id")
+                .unwrap_or_default()
+                .trim()
+                .to_owned(),
+            recovered,
+            pending: pending.keys().cloned().collect(),
+        };
+        // Nothing has begun: a controller that is gone already is found out by the end of its messages.
+        let _ = out.send(&FromHost::Ready(ready));
+        Ok(Self {
+            host,
+            mode: hello.mode,
+            state,
+            run: hello.run,
+            lock,
+            inbox,
+            out: out.clone(),
+            pending,
+            epoch: 0,
+            failed: None,
+            finished: false,
+        })
+    }
+
+    fn run(mut self) -> io::Result<()> {
+        let mut heard = Ok(());
+        while let Ok(message) = self.inbox.messages.recv() {
+            if self.inbox.deserted() && self.mode == Mode::Apply {
+                break;
+            }
+            heard = self.answer(message);
+            if heard.is_err() {
+                break;
+            }
+        }
+        if self.mode == Mode::Apply && !self.finished {
+            // The controller went away: nobody can say that the change is good.
+            self.undo();
+        }
+        heard
+    }
+
+    fn answer(&mut self, message: ToHost) -> io::Result<()> {
+        let reply = match message {
+            ToHost::Task(task) => FromHost::Done(Box::new(self.task(&task)?)),
+            ToHost::Epoch(epoch) => {
+                self.epoch = epoch;
+                self.failed = None;
+                return Ok(());
+            }
+            ToHost::Finish(how) => FromHost::Finished(self.finish(how)),
+            ToHost::Rollback { run } => FromHost::Finished(self.rollback(&run)),
+            ToHost::Journal => FromHost::Journal(self.state.journaled()),
+            // A second hello and parts that nobody asked for mean nothing.
+            ToHost::Hello(_) | ToHost::Blob { .. } => return Ok(()),
+        };
+        self.out.send(&reply)
+    }
+
+    fn task(&mut self, task: &Task) -> io::Result<Outcome> {
+        let began = Instant::now();
+        if task.epoch < self.epoch || self.failed.is_some_and(|group| group != task.group) {
+            return Ok(outcome(task, Status::NotReached, Map::new()));
+        }
+        if let Some(only_if) = &task.only_if
+            && !only_if.notified
+            && !self.pending.contains_key(&only_if.handler)
+        {
+            return Ok(outcome(task, Status::NotNotified, Map::new()));
+        }
+        self.out.send(&FromHost::Started { id: task.id })?;
+        let done = self.perform(task);
+        let effects = self.host.end();
+        let judged = done.and_then(|report| {
+            let status = judge(task, &report, !effects.is_empty());
+            self.notify(task, status).map(|()| (status, report.fields))
+        });
+        let (status, mut fields) = judged.unwrap_or_else(|fault| {
+            let mut fields = fault.fields;
+            fields.insert("failed".to_owned(), true.into());
+            fields.insert("msg".to_owned(), fault.message.into());
+            (Status::Failed, fields)
+        });
+        let changed = status == Status::Changed || status == Status::Failed && !effects.is_empty();
+        fields.insert("changed".to_owned(), changed.into());
+        if status == Status::Skipped {
+            fields.insert("skipped".to_owned(), true.into());
+        }
+        if status == Status::Failed && !task.ignore_errors {
+            self.failed = Some(task.group);
+        }
+        let took_us = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
+        Ok(Outcome {
+            effects,
+            took_us,
+            ..outcome(task, status, fields)
+        })
+    }
+
+    fn perform(&mut self, task: &Task) -> Result<Report, Fault> {
+        if self.finished {
+            return Err(Fault::new(
+                "the run has ended on this host, and a task came after its end",
+            ));
+        }
+        let module = module::find(&task.module)
+            .ok_or_else(|| Fault::new(format!("this helper has no module `{}`", task.module)))?;
+        let args: Value = serde_json::from_str(&task.args.0)
+            .map_err(|error| Fault::new(format!("the arguments cannot be read: {error}")))?;
+        self.host.begin(task)?;
+        let run = AssertUnwindSafe(|| (module.run)(args, &mut self.host));
+        catch_unwind(run).unwrap_or_else(|panic| Err(crashed(&task.module, panic.as_ref())))
+    }
+
+    /// Keeps what a change notifies and forgets what a handler has done.
+    fn notify(&mut self, task: &Task, status: Status) -> Result<(), Fault> {
+        let before = self.pending.clone();
+        // A plan cannot say whether an unknown task changes something: as a rule it does.
+        let changes =
+            status == Status::Changed || status == Status::Unknown && task.changed != Some(false);
+        if changes {
+            self.pending.extend(
+                task.notify
+                    .iter()
+                    .map(|handler| (handler.clone(), self.run.clone())),
+            );
+        }
+        if let Some(only_if) = &task.only_if {
+            self.pending.remove(&only_if.handler);
+        }
+        let real = self.mode == Mode::Apply && task.check != Some(true);
+        if real && self.pending != before {
+            self.state.set_pending(&self.pending)
+        } else {
+            Ok(())
+        }
+    }
+
+    fn finish(&mut self, how: Finish) -> Undone {
+        let state = match how {
+            Finish::Undo => return self.undo(),
+            Finish::Keep => self.host.keep(),
+        };
+        self.finished = true;
+        self.lock = None;
+        match state {
+            Ok(state) => Undone {
+                run: self.run.clone(),
+                state,
+                effects: Vec::new(),
+            },
+            Err(fault) => broken(&self.run, fault),
+        }
+    }
+
+    fn undo(&mut self) -> Undone {
+        let mut undone = self.host.undo();
+        undone.run.clone_from(&self.run);
+        self.forget(&mut undone);
+        self.finished = true;
+        self.lock = None;
+        undone
+    }
+
+    fn rollback(&mut self, run: &str) -> Undone {
+        if self.lock.is_none() {
+            return broken(
+                run,
+                Fault::new(
+                    "a rollback needs the host's lock, which this conversation does not hold",
+                ),
+            );
+        }
+        if !is_run_name(run) {
+            return Undone {
+                run: run.to_owned(),
+                state: UndoneState::NotFound,
+                effects: Vec::new(),
+            };
+        }
+        let mut undone = rollback(&self.state, run);
+        self.forget(&mut undone);
+        undone
+    }
+
+    fn forget(&mut self, undone: &mut Undone) {
+        if self.mode != Mode::Apply {
+            return;
+        }
+        if let Err(fault) = forget_pending(&self.state, &undone.run) {
+            undone.effects.push(fleet_wire::UndoneEffect {
+                effect: "pending handlers".to_owned(),
+                problem: Some(fault.message),
+            });
+        }
+        self.pending = self.state.pending();
+    }
+}
+
+fn judge(task: &Task, report: &Report, effects: bool) -> Status {
+    match (report.status, task.changed) {
+        (Some(status @ (Status::Skipped | Status::Unknown)), _) => status,
+        (_, Some(true)) => Status::Changed,
+        (_, Some(false)) => Status::Ok,
+        (Some(status), None) => status,
+        (None, None) if effects => Status::Changed,
+        (None, None) => Status::Ok,
+    }
+}
+
+fn outcome(task: &Task, status: Status, fields: Map<String, Value>) -> Outcome {
+    Outcome {
+        id: task.id,
+        status,
+        result: Json(Value::Object(fields).to_string()),
+        effects: Vec::new(),
+        took_us: 0,
+    }
+}
+
+fn broken(run: &str, fault: Fault) -> Undone {
+    let effect = fleet_wire::UndoneEffect {
+        effect: "the journal".to_owned(),
+        problem: Some(fault.message),
+    };
+    Undone {
+        run: run.to_owned(),
+        state: UndoneState::RollbackFailed,
+        effects: vec![effect],
+    }
+}
+
+fn crashed(module: &str, panic: &(dyn Any + Send)) -> Fault {
+    let said = panic
+        .downcast_ref::<String>()
+        .map(String::as_str)
+        .or_else(|| panic.downcast_ref::<&str>().copied());
+    Fault::new(format!(
+        "the module `{module}` broke down, which is a defect of fleetctl: {}",
+        said.unwrap_or("no reason is known")
+    ))
+}
