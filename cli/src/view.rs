@@ -62,7 +62,8 @@ fn task(text: &mut String, task: &PlannedTask, diffs: bool) {
     let item = task.item.as_ref().map(|item| format!(" ({item})")).unwrap_or_default();
     let place = paint(QUIET, &task.task.place);
     let _ = writeln!(text, "  {} {}{item}  {place}", paint(style, mark), task.task.name);
-    if let Some(message) = &task.message {
+    let unknown = (task.status == Status::Unknown).then_some("known after apply");
+    if let Some(message) = task.message.as_deref().or(unknown) {
         let _ = writeln!(text, "      {}", paint(style, message).replace('\n', "\n      "));
     }
     for effect in task.effects.iter() {

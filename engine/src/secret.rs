@@ -1,3 +1,5 @@
+//! Texts that must not be shown.
+
 use std::fmt;
 
 /// A text that must not be shown: `Debug` and `Display` print `***`.

@@ -3,7 +3,6 @@
 //! A thread of its own reads, so that the end of the controller is seen while a task runs. The
 //! controller sends ahead; what was sent behind a failure is answered and not run.
 
-use std::any::Any;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io::{self, BufWriter, Read, Write};
@@ -177,6 +176,15 @@ impl Session {
         }
         // New files have the modes that are asked for, whatever the login shell has set.
         rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
+        if hello
+            .state_dir
+            .as_ref()
+            .is_some_and(|dir| !dir.starts_with('/'))
+        {
+            return Err(Refusal::Unfit(
+                "the state directory that was asked for is not an absolute path".to_owned(),
+            ));
+        }
         let state = State::at(hello.state_dir.as_deref());
         let (mut lock, mut recovered) = (None, Vec::new());
         if hello.mode == Mode::Apply {
@@ -314,8 +322,7 @@ impl Session {
         let args: Value = serde_json::from_str(&task.args.0)
             .map_err(|error| Fault::new(format!("the arguments cannot be read: {error}")))?;
         self.host.begin(task)?;
-        let run = AssertUnwindSafe(|| (module.run)(args, &mut self.host));
-        catch_unwind(run).unwrap_or_else(|panic| Err(crashed(&task.module, panic.as_ref())))
+        guarded(module.name, || (module.run)(args, &mut self.host))
     }
 
     /// Keeps what a change notifies and forgets what a handler has done.
@@ -436,13 +443,38 @@ fn broken(run: &str, fault: Fault) -> Undone {
     }
 }
 
-fn crashed(module: &str, panic: &(dyn Any + Send)) -> Fault {
-    let said = panic
-        .downcast_ref::<String>()
-        .map(String::as_str)
-        .or_else(|| panic.downcast_ref::<&str>().copied());
-    Fault::new(format!(
-        "the module `{module}` broke down, which is a defect of fleetctl: {}",
-        said.unwrap_or("no reason is known")
-    ))
+/// Runs a module so that its panic is a failure of its task, and not the end of the run without an undo.
+fn guarded(module: &str, run: impl FnOnce() -> Result<Report, Fault>) -> Result<Report, Fault> {
+    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
+        let said = panic
+            .downcast_ref::<String>()
+            .map(String::as_str)
+            .or_else(|| panic.downcast_ref::<&str>().copied());
+        let said = said.unwrap_or("no reason is known");
+        Err(Fault::new(format!(
+            "the module `{module}` broke down, which is a defect of fleetctl: {said}"
+        )))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_a_failed_task() {
+        let fault = guarded("copy", || panic!("index {} is out of range", 3)).unwrap_err();
+        assert_eq!(
+            fault.message,
+            "the module `copy` broke down, which is a defect of fleetctl: index 3 is out of range"
+        );
+    }
+
+    #[test]
+    fn a_frame_over_the_limit_is_not_read() {
+        let mut huge = &[0xff, 0xff, 0xff, 0xff, 0][..];
+        assert!(next(&mut huge).is_none());
+        let mut torn = &[0, 0, 0, 9, 1, 2][..];
+        assert!(next(&mut torn).is_none());
+    }
 }

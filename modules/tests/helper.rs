@@ -157,6 +157,19 @@ fn another_user_writes_with_its_own_rights() {
         "{:?}",
         outcome.result
     );
+    let (mut planner, mut plan) = start();
+    plan.ready(Mode::Plan, "p1", &dir.path().join("state"));
+    let task = nobody(plan.task(
+        "copy",
+        json!({ "dest": dir.path().join("b"), "content": "x" }),
+    ));
+    assert_eq!(
+        plan.run(task).status,
+        Status::Failed,
+        "a plan does not promise what an apply cannot do"
+    );
+    plan.hang_up();
+    planner.wait().unwrap();
     let task = nobody(talk.task("command", json!({ "cmd": "id -un" })));
     assert_eq!(talk::result(&talk.run(task))["stdout"], "nobody");
     talk.send(&ToHost::Finish(Finish::Undo));

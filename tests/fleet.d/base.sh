@@ -6,7 +6,7 @@ base_packages=(
   systemd systemd-sysv dbus init          # A real service manager, started as PID 1.
   openssh-server sudo libpam-modules      # The ways in.
   nginx wrk curl                          # What is tuned and what measures it. `nginx` alone is Debian's stock set-up.
-  procps iproute2 kmod ca-certificates
+  procps iproute2 kmod netbase ca-certificates
 )
 
 # What a variant adds to the image. Python is for runs of Ansible against the same hosts; logind gives every login a

@@ -3,7 +3,6 @@
 # A host's machine name is fN-I, with the number of its fleet's subnet and its own index: unique on this machine, and
 # short enough that nspawn's vb-fN-I fits the kernel's 15 characters for a link, whatever the host is called.
 
-host_dir() { printf '%s' "$state/hosts/$1"; }
 host_address() { printf '%s' "$(<"$state/hosts/$1/address")"; }
 host_machine() { printf 'f%s-%s' "$(<"$state/subnet")" "$(<"$state/hosts/$1/index")"; }
 host_link() { printf 'vb-%s' "$(host_machine "$1")"; }
@@ -94,35 +93,41 @@ host_cgroups() {
   fi
 }
 
+# Powers a host on. What runs it lives on by itself, in a session of its own.
 host_start() {
-  local host=$1 cgroup cgroups
-  cgroups=$(host_cgroups "$host")
-  (
-    for cgroup in $cgroups; do
-      mkdir -p "$cgroup"
-      printf '%s' "$BASHPID" >"$cgroup/cgroup.procs"
-    done
-    # The hosts are Debian 12 servers, and those have version 2 of cgroups, whatever this machine has.
-    export SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=1
-    # Before a host boots again, nspawn removes a directory of its own, but only on a tmpfs: without one, `reboot` on a
-    # machine whose /run is on a disk would leave the host off.
-    # --keep-unit with --register=no needs nothing of a systemd on this machine, which may have none.
-    # shellcheck disable=SC2016 # The inner shell expands it.
-    exec setsid unshare --mount --propagation slave sh -c \
-      'mkdir -p /run/systemd/nspawn && mount -t tmpfs nspawn /run/systemd/nspawn && exec "$@"' - \
-      systemd-nspawn --quiet --boot --keep-unit --register=no --directory="$(host_dir "$host")/root" \
+  local cgroup
+  for cgroup in $(host_cgroups "$1"); do
+    mkdir -p "$cgroup"
+  done
+  setsid "$self" run-host --name "$fleet" "$1" </dev/null >>"$state/hosts/$1/console.log" 2>&1 9>&- &
+  printf '%s\n' "$!" >"$state/hosts/$1/runner"
+}
+
+# Runs a host until it is powered off. With --keep-unit and --register=no nspawn needs nothing of a systemd on this
+# machine, which may have none; but then a reboot is this script's part: nspawn ends with 133 when the host asks for one.
+host_run() {
+  local host=$1 status=133 cgroup
+  for cgroup in $(host_cgroups "$host"); do
+    printf '%s' "$$" >"$cgroup/cgroup.procs"
+  done
+  # The hosts are Debian 12 servers, and those have version 2 of cgroups, whatever this machine has.
+  export SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=1
+  while ((status == 133)); do
+    systemd-nspawn --quiet --boot --keep-unit --register=no --directory="$state/hosts/$host/root" \
       --machine="$(host_machine "$host")" --hostname="$host" --network-bridge="fleet-$(<"$state/subnet")" \
-      --kill-signal=SIGRTMIN+3 --resolv-conf=off --timezone=off --link-journal=no
-  ) </dev/null >>"$(host_dir "$host")/console.log" 2>&1 9>&- &
-  printf '%s\n' "$!" >"$state/hosts/$host/pid"
+      --kill-signal=SIGRTMIN+3 --resolv-conf=off --timezone=off --link-journal=no &
+    printf '%s\n' "$!" >"$state/hosts/$host/pid"
+    status=0
+    wait "$!" || status=$?
+  done
 }
 
 # Waits until the host has booted and its sshd answers. systemd's own word that it has finished makes later tests
 # deterministic: no unit starts by itself any more.
 # With `running` as the second argument a unit that failed is an error, too.
 host_wait() {
-  local host=$1 want=${2:-} pid init='' booted='' deadline=$((SECONDS + 180))
-  pid=$(<"$state/hosts/$host/pid")
+  local host=$1 want=${2:-} runner init='' booted='' deadline=$((SECONDS + 180))
+  runner=$(<"$state/hosts/$host/runner")
   # To ask before systemd listens would only cost the host the time to boot.
   until [[ -n $init && -S /proc/$init/root/run/systemd/private ]]; do
     host_may_come_up || return 1
@@ -148,8 +153,8 @@ host_wait() {
 # For host_wait, whose variables it reads: whether waiting still makes sense.
 host_may_come_up() {
   [[ -e $state/id ]] || return 1
-  kill -0 "$pid" 2>/dev/null && ((SECONDS < deadline)) && return 0
-  tail -n 15 "$(host_dir "$host")/console.log" >&2
+  kill -0 "$runner" 2>/dev/null && ((SECONDS < deadline)) && return 0
+  tail -n 15 "$state/hosts/$host/console.log" >&2
   say "$host did not come up: systemd says '${booted:-nothing}', and sshd does not answer at $(host_address "$host")"
   return 1
 }
@@ -214,10 +219,9 @@ hosts_stop() {
   done
 }
 
-# Removes a stopped host's disk and cgroups.
+# Removes a stopped host's disk and cgroups. The kernel may still be busy with the last of its processes.
 host_remove() {
   local root=$state/hosts/$1/root cgroup
-  # The kernel may still be busy with the last of the host's processes.
   for _ in {1..50}; do
     mountpoint -q "$root" || break
     umount "$root" 2>/dev/null || sleep 0.1
@@ -225,6 +229,11 @@ host_remove() {
   ! mountpoint -q "$root" || umount --lazy "$root"
   [[ -s $state/subnet ]] || return 0 # It was never started.
   for cgroup in $(host_cgroups "$1"); do
-    find "$cgroup" -depth -type d -exec rmdir {} + 2>/dev/null || true
+    for _ in {1..50}; do
+      [[ -d $cgroup ]] || break
+      find "$cgroup" -depth -type d -exec rmdir {} + 2>/dev/null || sleep 0.1
+    done
   done
+  # nspawn leaves it behind when /run is on a disk.
+  rmdir "/run/systemd/nspawn/propagate/$(host_machine "$1")" 2>/dev/null || true
 }

@@ -95,7 +95,8 @@ impl Apply {
                     anstream::eprintln!("not applied: the plan is not whole");
                     return Ok(made.recap.exit_code());
                 }
-                if made.plan.summary().changing == 0 {
+                let summary = made.plan.summary();
+                if summary.changing == 0 && summary.unknown == 0 {
                     return Ok(0);
                 }
                 if !agreed()? {

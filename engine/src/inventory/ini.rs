@@ -236,10 +236,11 @@ impl Reader<'_> {
     /// The place of a value within its word: exact where quotes did not shift it.
     fn value_span(&self, word: &Word, key: &str, value: &str, start: usize) -> Span {
         let written = &self.source.text[start + word.start..start + word.end];
-        let behind = written
-            .starts_with(key)
-            .then_some(key.len() + 1)
-            .unwrap_or(0);
+        let behind = if written.starts_with(key) {
+            key.len() + 1
+        } else {
+            0
+        };
         let quote = written[behind..].starts_with(['"', '\'']) as usize;
         let exact = written[behind + quote..].starts_with(value);
         let (from, to) = if exact {
@@ -453,11 +454,113 @@ mod tests {
     #[test]
     fn every_mistake_is_told_at_its_place() {
         let text = "[a:children]\nweb\n[wbe]\nh1 x\nb:\nw[1:]:22\nh:99999\nh2 a='x\n[x:vrs]\nskipped\n[wbe:vars]\nfoo\nansible_group_priority=high\n[a:children]\nb c\nall\n[q r]\n[open\n[undefined:vars]\nk=1\n";
-        insta::assert_snapshot!(errors("i.ini", text), @"");
+        insta::assert_snapshot!(errors("i.ini", text), @"
+        error[F0202]: `x` sets no variable
+         --> i.ini:4:4
+          |
+        4 | h1 x
+          |    ^ expected `name=value` behind the host `h1`
+          |
+          = help: a host stands on a line of its own; quote a value that holds blanks
+
+        error[F0204]: the host name `b:` ends with `:`
+         --> i.ini:5:1
+          |
+        5 | b:
+          | ^^ expected a host name, or a name and a port (`web1:2222`)
+
+        error[F0204]: a range of hosts needs an end
+         --> i.ini:6:2
+          |
+        6 | w[1:]:22
+          |  ^^^^
+
+        error[F0204]: `99999` is not a port
+         --> i.ini:7:1
+          |
+        7 | h:99999
+          | ^^^^^^^ expected a number from 0 to 65535 after the colon
+
+        error[F0202]: a quote that is never closed
+         --> i.ini:8:6
+          |
+        8 | h2 a='x
+          |      ^^ expected the same quote at the end of the value
+
+        error[F0203]: unknown kind of section `vrs`
+         --> i.ini:9:4
+          |
+        9 | [x:vrs]
+          |    ^^^ expected `hosts`, `children` or `vars`
+          |
+          = help: did you mean `vars`?
+
+        error[F0202]: `foo` sets no variable
+          --> i.ini:12:1
+           |
+        12 | foo
+           | ^^^ expected `name=value` under `[wbe:vars]`
+
+        error[F0207]: `ansible_group_priority` is not a whole number
+          --> i.ini:13:24
+           |
+        13 | ansible_group_priority=high
+           |                        ^^^^ expected a number such as 10, found a string
+
+        error[F0205]: `b c` is not a group name
+          --> i.ini:15:1
+           |
+        15 | b c
+           | ^^^ expected one group a line under `[a:children]`
+
+        error[F0206]: `all` cannot be in another group
+          --> i.ini:16:1
+           |
+        16 | all
+           | ^^^ `all` holds every host and every group already
+
+        error[F0203]: `q r` is not a group name
+          --> i.ini:17:2
+           |
+        17 | [q r]
+           |  ^^^ expected `[group]`, `[group:children]` or `[group:vars]`, without blanks
+
+        error[F0203]: a heading that is never closed
+          --> i.ini:18:1
+           |
+        18 | [open
+           | ^^^^^ expected a `]` at the end
+
+        error[F0205]: group `web` is not defined
+         --> i.ini:2:1
+          |
+        2 | web
+          | ^^^ expected a section `[web]` or `[web:children]` in the inventory
+          |
+          = help: did you mean `wbe`?
+
+        error[F0205]: group `undefined` is not defined
+          --> i.ini:19:2
+           |
+        19 | [undefined:vars]
+           |  ^^^^^^^^^ expected a section `[undefined]` or `[undefined:children]` in the inventory
+        ");
     }
 
     #[test]
     fn groups_that_hold_each_other_are_told_with_the_way() {
-        insta::assert_snapshot!(errors("i.ini", "[a:children]\nb\n[b:children]\nc\n[c:children]\na\n"), @"");
+        insta::assert_snapshot!(errors("i.ini", "[a:children]\nb\n[b:children]\nc\n[c:children]\na\n"), @"
+        error[F0206]: groups hold each other: b > c > a > b
+         --> i.ini:6:1
+          |
+        2 | b
+          | - `b` is put into `a` here
+        3 | [b:children]
+        4 | c
+          | - `c` is put into `b` here
+        5 | [c:children]
+        6 | a
+          | ^ `a` is put into `c` here
+        ");
     }
 }

@@ -318,7 +318,7 @@ mod tests {
          --> i.yml:3:5
           |
         3 |     a:
-          |     ^ `a` is made a child of `a` here
+          |     ^ `a` is put into `a` here
         ");
     }
 }

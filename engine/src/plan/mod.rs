@@ -149,9 +149,15 @@ impl Plan {
 }
 
 impl HostPlan {
-    /// Whether anything would be done, as far as it is known.
+    /// Whether anything would be done for sure.
     #[must_use]
     pub fn changes(&self) -> bool {
-        self.tasks.iter().any(|task| matches!(task.status, Status::Changed | Status::Unknown))
+        self.tasks.iter().any(|task| task.status == Status::Changed)
+    }
+
+    /// Whether there is something that only an apply can tell.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.tasks.iter().any(|task| task.status == Status::Unknown)
     }
 }

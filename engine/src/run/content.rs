@@ -62,13 +62,14 @@ pub(super) async fn calls(
         if args.contains_key("src") {
             return Err(Unfit::Problem(format!("{}: `copy` takes `src` or `content`, not both", task.place())));
         }
-        return Ok(vec![call(args, Some(content.into()), written)?]);
+        args.insert("content".to_owned(), content.into());
+        return Ok(vec![call(args, None, written)?]);
     }
     if !template && is_true(args.get("remote_src")) {
         return Ok(vec![call(args, None, written)?]);
     }
     args.remove("remote_src");
-    let Some(src) = args.remove("src").and_then(|src| src.as_str().map(str::to_owned)) else {
+    let Some(src) = args.get("src").and_then(|src| src.as_str().map(str::to_owned)) else {
         return Err(Unfit::Problem(format!(
             "{}: `{}` needs `src`{}",
             task.place(),
@@ -84,14 +85,12 @@ pub(super) async fn calls(
     })?;
     if template {
         let text = render(host, &path, written, scope).await?;
-        into_directory(&mut args, &path);
         return Ok(vec![call(args, Some(text.into_bytes().into()), written)?]);
     }
     if path.is_dir() {
         return tree(&path, &src, args, written);
     }
     preserve(&mut args, &path);
-    into_directory(&mut args, &path);
     Ok(vec![call(args, Some(read(&path)?.into()), written)?])
 }
 
@@ -105,12 +104,12 @@ fn call(
 }
 
 /// `content:` of any type: a text as it is, anything else as JSON.
-async fn text_content(host: &mut Host, node: &Node, scope: &HostScope) -> Result<Vec<u8>, Unfit> {
+async fn text_content(host: &mut Host, node: &Node, scope: &HostScope) -> Result<String, Unfit> {
     let value = host.known(node, scope).await?;
     Ok(match value.as_str() {
-        Some(text) => text.as_bytes().to_vec(),
-        None if value.is_none() => Vec::new(),
-        None => to_json(&value).to_string().into_bytes(),
+        Some(text) => text.to_owned(),
+        None if value.is_none() => String::new(),
+        None => to_json(&value).to_string(),
     })
 }
 
@@ -168,17 +167,6 @@ async fn render(
     match host.settled(|| shared.templar.file(path, &text, &lookup, extra.clone(), &syntax)).await? {
         Settled::Known(text) => Ok(text),
         Settled::Unknown(because) => Err(Unfit::Unknown(because)),
-    }
-}
-
-/// A destination that ends in `/` takes the source's own name.
-fn into_directory(args: &mut serde_json::Map<String, serde_json::Value>, path: &Path) {
-    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let name = name.strip_suffix(".j2").unwrap_or(&name);
-    if let Some(serde_json::Value::String(dest)) = args.get_mut("dest")
-        && dest.ends_with('/')
-    {
-        dest.push_str(name);
     }
 }
 

@@ -286,10 +286,10 @@ impl Host {
         flight.open = ids.len();
         let judged = flight.judged;
         if let Some(name) = &task.register {
-            scope.state.set(name, Self::pending(group));
+            scope.state.set(name, self.pending(group));
         }
         if matches!(&task.action, Action::Module { module, .. } if module.name == "setup") {
-            scope.state.facts_pending(Self::pending(group));
+            scope.state.facts_pending(self.pending(group));
         }
         if flight.open == 0 {
             return Ok(self.landed_here(flight).await?);
@@ -299,7 +299,8 @@ impl Host {
             self.send(&ToHost::Task(Box::new(frame))).await?;
         }
         if judged {
-            self.settle(crate::variables::PendingId(u64::from(group))).await?;
+            let own = self.shared.state(&self.name).pending(group);
+            self.settle(own).await?;
         }
         Ok(())
     }
@@ -547,5 +548,5 @@ fn done(status: Status, result: &serde_json::Value) -> Outcome {
 
 /// An evaluation's failure as the user sees it: with its place, its line and a hint.
 pub(super) fn describe(problem: &EvalError) -> String {
-    fleet_yaml::render(&problem.diagnostic(), false)
+    fleet_yaml::render(problem.diagnostic(), false)
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::{BTreeSet, HashMap}, sync::Arc, time::{Duration, Instant}};
 
-use fleet_wire::{Finish, FromHost, Hello, Mode, Outcome, PROTOCOL, Refusal, Status, ToHost, Undone};
+use fleet_wire::{Finish, FromHost, Hello, Mode, Outcome, PROTOCOL, Refusal, ToHost, Undone};
 
 use super::{
     flight::Flights,
@@ -48,8 +48,6 @@ pub(super) enum Stop {
     Ended,
     /// The channel broke.
     Lost(String),
-    /// The run is being interrupted.
-    Interrupted,
 }
 
 impl Host {
@@ -188,9 +186,22 @@ impl Host {
 
     /// Waits for what `pending` stands for.
     pub(super) async fn settle(&mut self, pending: PendingId) -> Result<(), Stop> {
-        while self.flights.contains(u32::try_from(pending.0).unwrap_or_default()) {
+        let Some(group) = self.shared.state(&self.name).group(pending) else {
+            return self.settle_elsewhere().await;
+        };
+        while self.flights.contains(group) {
             self.step().await?;
         }
+        Ok(())
+    }
+
+    /// Waits a little for a result of another host. Its own results come in meanwhile: two hosts
+    /// that look at each other must both go on.
+    async fn settle_elsewhere(&mut self) -> Result<(), Stop> {
+        if !self.flights.is_empty() {
+            return self.step().await;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
         Ok(())
     }
 
@@ -257,8 +268,8 @@ impl Host {
         })
     }
 
-    pub(super) fn pending(group: u32) -> Variable {
-        Variable::Pending(PendingId(u64::from(group)))
+    pub(super) fn pending(&self, group: u32) -> Variable {
+        Variable::Pending(self.shared.state(&self.name).pending(group))
     }
 }
 
@@ -268,7 +279,6 @@ impl std::fmt::Display for Stop {
             Self::Failed => f.write_str("a task failed"),
             Self::Ended => f.write_str("the play ended here"),
             Self::Lost(why) => f.write_str(why),
-            Self::Interrupted => f.write_str("interrupted"),
         }
     }
 }
@@ -305,9 +315,4 @@ fn refused(refusal: Refusal) -> HostEnd {
 /// How long a task took, as the host measured it.
 pub(super) fn took(outcome: &Outcome) -> Duration {
     Duration::from_micros(outcome.took_us)
-}
-
-/// Whether a task that ended so counts as one that failed.
-pub(super) fn is_failure(status: Status) -> bool {
-    status == Status::Failed
 }

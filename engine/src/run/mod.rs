@@ -104,10 +104,16 @@ impl Settings {
     }
 }
 
+/// What a plan said of each item of each task; none where it said `known after apply`.
+type PlannedTasks = HashMap<(usize, usize), Option<Vec<String>>>;
+
+/// A play with its hosts.
+pub type PlayHosts = (Arc<Play>, Vec<String>);
+
 /// The digests of the effects that a plan showed, by host, task and item.
 #[derive(Debug, Default)]
 pub struct PlannedEffects {
-    hosts: HashMap<String, HashMap<(usize, usize), Option<Vec<String>>>>,
+    hosts: HashMap<String, PlannedTasks>,
 }
 
 impl PlannedEffects {
@@ -214,7 +220,7 @@ impl Run {
     ///
     /// # Errors
     /// A pattern that matches nothing, a play whose hosts cannot be known.
-    pub fn plays(&self) -> Result<Vec<(Arc<Play>, Vec<String>)>, Vec<Diagnostic>> {
+    pub fn plays(&self) -> Result<Vec<PlayHosts>, Vec<Diagnostic>> {
         let hosts = |play: &Arc<Play>| {
             let hosts = plays::hosts(&self.inventory, &self.templar, &self.settings, play)?;
             Ok((Arc::clone(play), hosts))
@@ -234,7 +240,7 @@ impl Run {
             self.templar,
             events,
         );
-        Errands { shared: Arc::new(shared) }
+        Errands { shared }
     }
 
     /// Runs it, and tells `events` what happens.
@@ -248,7 +254,7 @@ impl Run {
             .send(Event::RunStarted { run: self.name.clone(), mode: self.mode, playbooks })
             .await
             .ok();
-        let shared = Arc::new(Shared::new(
+        let shared = Shared::new(
             self.name,
             self.mode,
             self.settings,
@@ -256,7 +262,7 @@ impl Run {
             self.playbooks,
             self.templar,
             events,
-        ));
+        );
         let ends = plays::all(&shared).await?;
         shared.emit(Event::RunEnded { took: started.elapsed() }).await;
         Ok(ends)

@@ -15,7 +15,7 @@ use super::{
     Settings, connection,
     dispatch::{PlayContext, Unfit},
     host::{Host, Stop},
-    scope::HostScope,
+    scope::{HostScope, HostState},
     shared::Shared,
 };
 use crate::{
@@ -67,7 +67,7 @@ pub(super) fn hosts(
         magic: Arc::default(),
         local: Vec::new(),
         extra: Arc::clone(&settings.extra_vars),
-        state: Arc::default(),
+        state: Arc::new(HostState::new(0)),
         written: vec![Arc::clone(&play.vars)],
         inventory: Arc::from([]),
     };
@@ -147,6 +147,7 @@ async fn play(
                 roster.open.insert(name, host);
             }
             Ok((name, Err(end))) => {
+                shared.state(&name).settle();
                 shared.emit(Event::HostEnded { host: name.clone(), end: end.clone() }).await;
                 roster.ended.insert(name, end);
             }
@@ -199,7 +200,6 @@ impl Way {
         match self.sections(&mut host, &context).await {
             Ok(()) | Err(Stop::Ended) => Ok(host),
             Err(Stop::Failed) => Err(undo(host, false).await),
-            Err(Stop::Interrupted) => Err(undo(host, true).await),
             Err(Stop::Lost(why)) => Err(lost(&host, &why)),
         }
     }

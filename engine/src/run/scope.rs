@@ -11,12 +11,14 @@ use minijinja::Value;
 use crate::{
     inventory::Layer,
     playbook::{Task, Vars},
-    variables::{Scope, Variable},
+    variables::{PendingId, Scope, Variable},
 };
 
 /// What is known of a host during a run, beyond its inventory. Shared with the scopes that read it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct HostState {
+    /// Its position in the inventory: what is in flight on two hosts must not be mixed up.
+    ordinal: u64,
     /// Level 11: gathered facts under their `ansible_` names.
     facts: RwLock<Facts>,
     /// Level 18: `include_vars`.
@@ -31,20 +33,53 @@ enum Facts {
     None,
     /// A `setup` is in flight; every fact stands for it.
     Pending(Variable),
-    Known(BTreeMap<String, Value>),
+    Known {
+        facts: BTreeMap<String, Value>,
+        /// `ansible_facts`: the same without the prefix `ansible_`.
+        bare: Value,
+    },
 }
 
 impl HostState {
+    pub(crate) fn new(ordinal: usize) -> Self {
+        let ordinal = ordinal as u64;
+        Self { ordinal, facts: RwLock::default(), included: RwLock::default(), data: RwLock::default() }
+    }
+
+    /// What stands for the results of a group of this host's tasks.
+    pub(crate) fn pending(&self, group: u32) -> PendingId {
+        PendingId(self.ordinal << 32 | u64::from(group))
+    }
+
+    /// The group of this host's tasks that `pending` stands for; none where it is another host's.
+    pub(crate) fn group(&self, pending: PendingId) -> Option<u32> {
+        let own = pending.0 >> 32 == self.ordinal & u64::from(u32::MAX);
+        own.then(|| u32::try_from(pending.0 & u64::from(u32::MAX)).unwrap_or_default())
+    }
+
+    /// The host goes no further: results that were in flight will never be known.
+    pub(crate) fn settle(&self) {
+        let mut data = self.data.write().unwrap_or_else(PoisonError::into_inner);
+        data.retain(|_, variable| !matches!(variable, Variable::Pending(_)));
+        let mut facts = self.facts.write().unwrap_or_else(PoisonError::into_inner);
+        if matches!(*facts, Facts::Pending(_)) {
+            *facts = Facts::None;
+        }
+    }
+
     pub(crate) fn facts_pending(&self, pending: Variable) {
         *self.facts.write().unwrap_or_else(PoisonError::into_inner) = Facts::Pending(pending);
     }
 
     pub(crate) fn add_facts(&self, new: impl IntoIterator<Item = (String, Value)>) {
         let mut facts = self.facts.write().unwrap_or_else(PoisonError::into_inner);
-        match &mut *facts {
-            Facts::Known(known) => known.extend(new),
-            slot => *slot = Facts::Known(new.into_iter().collect()),
-        }
+        let mut known = match std::mem::take(&mut *facts) {
+            Facts::Known { facts, .. } => facts,
+            Facts::None | Facts::Pending(_) => BTreeMap::new(),
+        };
+        known.extend(new);
+        let bare = known.iter().map(|(name, value)| (name.strip_prefix("ansible_").unwrap_or(name), value.clone()));
+        *facts = Facts::Known { bare: Value::from_pairs(bare), facts: known };
     }
 
     pub(crate) fn set(&self, name: &str, variable: Variable) {
@@ -55,11 +90,6 @@ impl HostState {
     pub(crate) fn include(&self, vars: impl IntoIterator<Item = (String, Node)>) {
         let mut included = self.included.write().unwrap_or_else(PoisonError::into_inner);
         included.extend(vars);
-    }
-
-    /// Whether facts have been gathered in this run.
-    pub(crate) fn has_facts(&self) -> bool {
-        !matches!(*self.facts.read().unwrap_or_else(PoisonError::into_inner), Facts::None)
     }
 
     fn datum(&self, name: &str) -> Option<Variable> {
@@ -78,21 +108,16 @@ impl HostState {
             Facts::Pending(pending) => {
                 (name.starts_with("ansible_") || name.starts_with("fleetctl_")).then(|| pending.clone())
             }
-            Facts::Known(facts) => facts.get(name).cloned().map(Variable::Data),
+            Facts::Known { facts, .. } => facts.get(name).cloned().map(Variable::Data),
         }
     }
 
     /// `ansible_facts`: the facts without their prefix.
     fn ansible_facts(&self) -> Option<Variable> {
         match &*self.facts.read().unwrap_or_else(PoisonError::into_inner) {
-            Facts::None => Some(Variable::Data(Value::from_iter(std::iter::empty::<(String, Value)>()))),
+            Facts::None => Some(Variable::Data(Value::from_pairs(std::iter::empty::<(&str, Value)>()))),
             Facts::Pending(pending) => Some(pending.clone()),
-            Facts::Known(facts) => {
-                let bare = facts.iter().map(|(name, value)| {
-                    (name.strip_prefix("ansible_").unwrap_or(name).to_owned(), value.clone())
-                });
-                Some(Variable::Data(bare.collect()))
-            }
+            Facts::Known { bare, .. } => Some(Variable::Data(bare.clone())),
         }
     }
 
@@ -100,7 +125,7 @@ impl HostState {
         let data = self.data.read().unwrap_or_else(PoisonError::into_inner);
         let included = self.included.read().unwrap_or_else(PoisonError::into_inner);
         let mut names: Vec<String> = data.keys().chain(included.keys()).cloned().collect();
-        if let Facts::Known(facts) = &*self.facts.read().unwrap_or_else(PoisonError::into_inner) {
+        if let Facts::Known { facts, .. } = &*self.facts.read().unwrap_or_else(PoisonError::into_inner) {
             names.extend(facts.keys().cloned());
         }
         names

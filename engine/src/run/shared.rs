@@ -3,11 +3,14 @@
 use std::{
     collections::{BTreeMap, HashMap},
     path::PathBuf,
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, PoisonError, Weak},
 };
 
 use fleet_wire::Mode;
-use minijinja::Value;
+use minijinja::{
+    Value,
+    value::{Enumerator, Object},
+};
 use tokio::sync::{Semaphore, mpsc};
 
 use super::{
@@ -34,8 +37,16 @@ pub(crate) struct Shared {
     pub(crate) forks: Semaphore,
     /// Files of variables, by path.
     pub(crate) files: Mutex<HashMap<PathBuf, Arc<Vars>>>,
-    hosts: HashMap<String, Arc<HostState>>,
-    layers: HashMap<String, Arc<[Layer]>>,
+    hosts: Mutex<HashMap<String, Arc<HostState>>>,
+    layers: Mutex<HashMap<String, Arc<[Layer]>>>,
+    /// The variables of all hosts, for `hostvars`.
+    hostvars: Value,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared").field("run", &self.run).finish_non_exhaustive()
+    }
 }
 
 impl Shared {
@@ -47,12 +58,22 @@ impl Shared {
         playbooks: Arc<[Playbook]>,
         templar: Templar,
         events: mpsc::Sender<Event>,
-    ) -> Self {
-        let names = || inventory.hosts().map(|host| host.name.clone());
-        let hosts = names().map(|name| (name, Arc::default())).collect();
-        let layers = names().map(|name| (name.clone(), inventory.layers(&name).into())).collect();
+    ) -> Arc<Self> {
         let forks = Semaphore::new(settings.forks);
-        Self { run, mode, settings, inventory, playbooks, templar, events, forks, files: Mutex::default(), hosts, layers }
+        Arc::new_cyclic(|own| Self {
+            hostvars: Value::from_object(HostVars { shared: own.clone() }),
+            run,
+            mode,
+            settings,
+            inventory,
+            playbooks,
+            templar,
+            events,
+            forks,
+            files: Mutex::default(),
+            hosts: Mutex::default(),
+            layers: Mutex::default(),
+        })
     }
 
     pub(crate) async fn emit(&self, event: Event) {
@@ -61,7 +82,15 @@ impl Shared {
     }
 
     pub(crate) fn state(&self, host: &str) -> Arc<HostState> {
-        self.hosts.get(host).cloned().unwrap_or_default()
+        let mut hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
+        let next = hosts.len();
+        Arc::clone(hosts.entry(host.to_owned()).or_insert_with(|| Arc::new(HostState::new(next))))
+    }
+
+    fn layers(&self, host: &str) -> Arc<[Layer]> {
+        let mut layers = self.layers.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = layers.entry(host.to_owned()).or_insert_with(|| self.inventory.layers(host).into());
+        Arc::clone(own)
     }
 
     /// A host's scope within a play.
@@ -85,6 +114,7 @@ impl Shared {
         add("ansible_diff_mode", Value::from(self.settings.diff));
         add("ansible_forks", Value::from(self.settings.forks));
         add("ansible_version", ansible_version());
+        add("hostvars", self.hostvars.clone());
         add("fleetctl_run", self.run.as_str().into());
         if let Some(dir) = playbook_dir {
             add("playbook_dir", dir.display().to_string().into());
@@ -102,8 +132,28 @@ impl Shared {
             extra: Arc::clone(&self.settings.extra_vars),
             state: self.state(host),
             written: written.chain(files.iter().cloned()).collect(),
-            inventory: self.layers.get(host).cloned().unwrap_or_else(|| Arc::from([])),
+            inventory: self.layers(host),
         }
+    }
+}
+
+/// `hostvars`: the variables of each host, rendered when they are looked at.
+#[derive(Debug)]
+struct HostVars {
+    shared: Weak<Shared>,
+}
+
+impl Object for HostVars {
+    fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
+        let shared = self.shared.upgrade()?;
+        let host = shared.inventory.host(key.as_str()?)?;
+        let scope = shared.scope(&host.name, None, &[], &[], None);
+        Some(shared.templar.variables(&scope.shared()))
+    }
+
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        let Some(shared) = self.shared.upgrade() else { return Enumerator::Empty };
+        Enumerator::Values(shared.inventory.hosts().map(|host| Value::from(host.name.as_str())).collect())
     }
 }
 
@@ -111,5 +161,5 @@ impl Shared {
 fn ansible_version() -> Value {
     let parts = [("full", "2.21.5"), ("string", "2.21.5")].map(|(k, v)| (k, Value::from(v)));
     let numbers = [("major", 2), ("minor", 21), ("revision", 5)].map(|(k, v)| (k, Value::from(v)));
-    parts.into_iter().chain(numbers).collect()
+    Value::from_pairs(parts.into_iter().chain(numbers))
 }

@@ -182,7 +182,7 @@ fn registered(
         ("skipped", Value::from(skipped)),
         ("msg", Value::from(if failed { "One or more items failed" } else { "All items completed" })),
     ];
-    Variable::Data(fields.into_iter().collect())
+    Variable::Data(Value::from_pairs(fields))
 }
 
 fn flight_variable(flight: &Flight) -> &str {

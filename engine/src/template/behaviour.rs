@@ -31,7 +31,12 @@ impl Scope for Vars {
     }
 
     fn names(&self) -> Vec<String> {
-        self.0.as_map().unwrap().names().map(str::to_owned).collect()
+        self.0
+            .as_map()
+            .unwrap()
+            .names()
+            .map(str::to_owned)
+            .collect()
     }
 
     fn origin(&self, name: &str) -> Option<String> {
@@ -39,9 +44,9 @@ impl Scope for Vars {
     }
 }
 
-/// A controller on a directory of its own.
+/// A controller with real files.
 #[derive(Debug)]
-struct Disk(PathBuf);
+struct Disk;
 
 impl Controller for Disk {
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
@@ -65,7 +70,9 @@ impl Controller for Disk {
     }
 
     fn list(&self, path: &Path) -> io::Result<Vec<String>> {
-        std::fs::read_dir(path)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
+        std::fs::read_dir(path)?
+            .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
+            .collect()
     }
 
     fn real_path(&self, path: &Path) -> io::Result<PathBuf> {
@@ -77,7 +84,10 @@ impl Controller for Disk {
     }
 
     fn run(&self, command: &str, directory: &Path) -> io::Result<CommandOutput> {
-        let output = std::process::Command::new("/bin/sh").args(["-c", command]).current_dir(directory).output()?;
+        let output = std::process::Command::new("/bin/sh")
+            .args(["-c", command])
+            .current_dir(directory)
+            .output()?;
         Ok(CommandOutput {
             status: output.status.code().unwrap_or(-1),
             stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
@@ -116,9 +126,17 @@ impl World {
     fn new(vars: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let playbook_dir = directory.path().to_owned();
-        let controller = Arc::new(Disk(playbook_dir.clone()));
-        let templar = Templar::new(TemplateSettings { search_path: Vec::new(), playbook_dir, controller });
-        Self { directory, templar, scope: Arc::new(Vars(node(vars))) }
+        let controller = Arc::new(Disk);
+        let templar = Templar::new(TemplateSettings {
+            search_path: Vec::new(),
+            playbook_dir,
+            controller,
+        });
+        Self {
+            directory,
+            templar,
+            scope: Arc::new(Vars(node(vars))),
+        }
     }
 
     fn write(&self, name: &str, text: &str) {
@@ -150,7 +168,13 @@ impl World {
 
     fn file(&self, name: &str, text: &str) -> Result<Evaluated<String>, EvalError> {
         let path = self.directory.path().join(name);
-        self.templar.file(&path, text, &self.scope, BTreeMap::new(), &FileSyntax::default())
+        self.templar.file(
+            &path,
+            text,
+            &self.scope,
+            BTreeMap::new(),
+            &FileSyntax::default(),
+        )
     }
 
     fn rendered(&self, text: &str) -> String {
@@ -159,14 +183,19 @@ impl World {
 }
 
 fn unknown(names: &[&str]) -> Evaluated<serde_json::Value> {
-    Evaluated::Unknown { because: names.iter().map(|name| (*name).to_owned()).collect() }
+    Evaluated::Unknown {
+        because: names.iter().map(|name| (*name).to_owned()).collect(),
+    }
 }
 
 #[test]
 fn templates_give_what_they_give_in_ansible() {
     let source = Source::new("as_ansible.yml", include_str!("as_ansible.yml"));
     let cases = load(source).unwrap().documents[0].clone();
-    let world = World { scope: Arc::new(Vars(cases.get("vars").unwrap().clone())), ..World::new("{}") };
+    let world = World {
+        scope: Arc::new(Vars(cases.get("vars").unwrap().clone())),
+        ..World::new("{}")
+    };
     let mut wrong = Vec::new();
     for case in cases.get("values").unwrap().as_seq().unwrap() {
         let template = case.get("template").unwrap();
@@ -193,14 +222,20 @@ fn a_single_expression_keeps_its_type_and_text_around_it_makes_a_text() {
     assert_eq!(world.text("{{ n }}"), 3);
     assert_eq!(world.text("{{ n }} "), "3 ");
     assert_eq!(world.text("{{ [n, 'a'] }}"), serde_json::json!([3, "a"]));
-    assert_eq!(world.value("a: '{{ n }}'\nb: ['{{ n }}', x]"), serde_json::json!({"a": 3, "b": [3, "x"]}));
+    assert_eq!(
+        world.value("a: '{{ n }}'\nb: ['{{ n }}', x]"),
+        serde_json::json!({"a": 3, "b": [3, "x"]})
+    );
 }
 
 #[test]
 fn values_are_lazy_and_rendered_once_in_the_scope_of_their_use() {
     let world = World::new("{a: '{{ b }}', b: 'x{{ c.d }}', c: {d: 1, broken: '{{ nowhere }}'}}");
     assert_eq!(world.text("{{ a }}"), "x1");
-    assert_eq!(world.text("{{ c.d }} {{ c.broken | default('none') }}"), "1 none");
+    assert_eq!(
+        world.text("{{ c.d }} {{ c.broken | default('none') }}"),
+        "1 none"
+    );
 }
 
 #[test]
@@ -213,8 +248,16 @@ fn data_from_a_host_is_never_rendered() {
 #[test]
 fn omitted_items_are_left_out() {
     let world = World::new("{}");
-    assert_eq!(world.value("{a: '{{ omit }}', b: [1, '{{ omit }}']}"), serde_json::json!({"b": [1]}));
-    let alone = world.templar.value(&node("'{{ omit }}'"), &world.scope).unwrap().known().unwrap();
+    assert_eq!(
+        world.value("{a: '{{ omit }}', b: [1, '{{ omit }}']}"),
+        serde_json::json!({"b": [1]})
+    );
+    let alone = world
+        .templar
+        .value(&node("'{{ omit }}'"), &world.scope)
+        .unwrap()
+        .known()
+        .unwrap();
     assert!(is_omit(&alone));
 }
 
@@ -235,11 +278,21 @@ fn what_is_not_known_makes_the_outcome_unknown() {
         "{{ {'a': unknown} }}",
         "{{ [unknown] | sort }}",
     ] {
-        assert_eq!(world.evaluated(&serde_json::to_string(template).unwrap()), unknown(&["unknown"]), "{template}");
+        assert_eq!(
+            world.evaluated(&serde_json::to_string(template).unwrap()),
+            unknown(&["unknown"]),
+            "{template}"
+        );
     }
     assert_eq!(world.evaluated("'{{ via }}'"), unknown(&["unknown"]));
-    assert_eq!(world.evaluated("[1, {a: '{{ result.stdout }}'}]"), unknown(&["result.stdout"]));
-    assert_eq!(world.evaluated("'{{ result.stdout + 1 }}'"), unknown(&["result.stdout"]));
+    assert_eq!(
+        world.evaluated("[1, {a: '{{ result.stdout }}'}]"),
+        unknown(&["result.stdout"])
+    );
+    assert_eq!(
+        world.evaluated("'{{ result.stdout + 1 }}'"),
+        unknown(&["result.stdout"])
+    );
 }
 
 #[test]
@@ -255,17 +308,36 @@ fn what_is_not_looked_at_may_be_unknown() {
 #[test]
 fn pending_wins_over_unknown() {
     let world = World::new("{}");
-    assert_eq!(world.evaluated("'{{ unknown }} {{ pending.stdout }}'"), Evaluated::Pending(PendingId(7)));
+    assert_eq!(
+        world.evaluated("'{{ unknown }} {{ pending.stdout }}'"),
+        Evaluated::Pending(PendingId(7))
+    );
 }
 
 #[test]
 fn one_false_condition_decides() {
     let world = World::new("{n: 3}");
     assert_eq!(world.truth("[n == 3, n > 1]"), Evaluated::Known(true));
-    assert_eq!(world.truth("[result is changed, n == 4]"), Evaluated::Known(false));
-    assert_eq!(world.truth("[result is changed, n == 3]"), Evaluated::Unknown { because: vec!["result.changed".to_owned()] });
-    assert_eq!(world.truth("[result is changed, missing.x]"), Evaluated::Unknown { because: vec!["result.changed".to_owned()] });
-    assert_eq!(world.truth("[unknown, pending]"), Evaluated::Pending(PendingId(7)));
+    assert_eq!(
+        world.truth("[result is changed, n == 4]"),
+        Evaluated::Known(false)
+    );
+    assert_eq!(
+        world.truth("[result is changed, n == 3]"),
+        Evaluated::Unknown {
+            because: vec!["result.changed".to_owned()]
+        }
+    );
+    assert_eq!(
+        world.truth("[result is changed, missing.x]"),
+        Evaluated::Unknown {
+            because: vec!["result.changed".to_owned()]
+        }
+    );
+    assert_eq!(
+        world.truth("[unknown, pending]"),
+        Evaluated::Pending(PendingId(7))
+    );
     assert_eq!(world.truth("yes"), Evaluated::Known(true));
     assert_eq!(world.truth("'{{ n == 3 }}'"), Evaluated::Known(true));
 }
@@ -283,7 +355,11 @@ fn an_undefined_name_is_named_with_its_place_and_the_nearest() {
       = help: did you mean `nginx.workers`?
               `nginx` comes from site.yml:2:3
     ");
-    assert!(world.error("'{{ ngnix.workers }}'").contains("did you mean `nginx`?"));
+    assert!(
+        world
+            .error("'{{ ngnix.workers }}'")
+            .contains("did you mean `nginx`?")
+    );
 }
 
 #[test]
@@ -304,7 +380,13 @@ fn every_use_of_something_undefined_is_an_error() {
         "{{ gone + 1 }}",
         "{{ [d.gone] | join }}",
     ] {
-        let error = world.templar.value(&node(&serde_json::to_string(template).unwrap()), &world.scope).unwrap_err();
+        let error = world
+            .templar
+            .value(
+                &node(&serde_json::to_string(template).unwrap()),
+                &world.scope,
+            )
+            .unwrap_err();
         assert!(error.is_undefined(), "{template}: {error}");
     }
 }
@@ -332,44 +414,119 @@ fn a_variable_made_of_something_undefined_leads_to_it() {
 #[test]
 fn a_template_made_of_itself_is_found() {
     let world = World::new("{a: '{{ b }}', b: '{{ c.d }}', c: {d: '{{ a }}'}}");
-    assert!(world.error("'{{ a }}'").contains("the template is recursive: `a` → `b` → `c.d` → `a`"));
+    assert!(
+        world
+            .error("'{{ a }}'")
+            .contains("the template is recursive: `a` → `b` → `c.d` → `a`")
+    );
 }
 
 #[test]
 fn places_are_found_in_blocks_and_behind_escapes() {
     let world = World::new("{}");
-    assert!(world.error("a: |\n  one\n  two {{ gone }}\n").contains("site.yml:3:10"));
-    assert!(world.error(r#"a: "tab\t{{ 'q' }} {{ gone }}""#).contains("site.yml:1:23"));
+    assert!(
+        world
+            .error("a: |\n  one\n  two {{ gone }}\n")
+            .contains("site.yml:3:10")
+    );
+    assert!(
+        world
+            .error(r#"a: "tab\t{{ 'q' }} {{ gone }}""#)
+            .contains("site.yml:1:23")
+    );
     assert!(world.error("a: '{{ gone }}'\n").contains("site.yml:1:8"));
 }
 
 #[test]
 fn a_loop_without_end_is_stopped() {
     let world = World::new("{}");
-    let endless = "'{% for a in range(100000) %}{% for b in range(100000) %}{{ a }}{% endfor %}{% endfor %}'";
+    let endless =
+        "'{% for a in range(100000) %}{% for b in range(100000) %}{{ a }}{% endfor %}{% endfor %}'";
     assert!(world.error(endless).contains("does not come to an end"));
 }
 
 #[test]
 fn template_files_are_read_as_by_the_template_module() {
     let world = World::new("{items: [a, b], n: 1}");
-    assert_eq!(world.rendered("{% for i in items %}\n{{ i }}\n{% endfor %}\nend\n"), "a\nb\nend\n");
-    assert_eq!(world.rendered("  {% if n %}\nx\n  {% endif %}\n"), "  x\n  ");
-    assert_eq!(world.rendered("#jinja2: lstrip_blocks: True, trim_blocks: False\n  {% if n %}\nx\n  {% endif %}\n"), "\nx\n\n");
-    assert_eq!(world.rendered("#jinja2: variable_start_string: '[[', variable_end_string: ']]'\n[[ n ]] {{ n }}\n"), "1 {{ n }}\n");
+    assert_eq!(
+        world.rendered("{% for i in items %}\n{{ i }}\n{% endfor %}\nend\n"),
+        "a\nb\nend\n"
+    );
+    assert_eq!(
+        world.rendered("  {% if n %}\nx\n  {% endif %}\n"),
+        "  x\n  "
+    );
+    assert_eq!(
+        world.rendered(
+            "#jinja2: lstrip_blocks: True, trim_blocks: False\n  {% if n %}\nx\n  {% endif %}\n"
+        ),
+        "\nx\n\n"
+    );
+    assert_eq!(
+        world.rendered(
+            "#jinja2: variable_start_string: '[[', variable_end_string: ']]'\n[[ n ]] {{ n }}\n"
+        ),
+        "1 {{ n }}\n"
+    );
     assert_eq!(world.rendered("{{ 'a\\nb' }}"), "a\nb");
     assert_eq!(world.rendered("no end"), "no end");
-    assert_eq!(world.rendered("none: {{ none }} true: {{ true }}\n"), "none:  true: True\n");
+    assert_eq!(
+        world.rendered("none: {{ none }} true: {{ true }}\n"),
+        "none:  true: True\n"
+    );
 }
 
 #[test]
 fn lists_and_dictionaries_of_a_template_can_change() {
     let world = World::new("{hosts: [a, b]}");
     let template = "{% set l = [] %}{% for h in hosts %}{% set _ = l.append({'name': h}) %}{% endfor %}{% set _ = l[0].update(x=1) %}{{ l }}";
-    assert_eq!(world.text(template), serde_json::json!([{"name": "a", "x": 1}, {"name": "b"}]));
+    assert_eq!(
+        world.text(template),
+        serde_json::json!([{"name": "a", "x": 1}, {"name": "b"}])
+    );
     assert_eq!(world.text("{% set l = [3, 1] %}{% set _ = l.extend([2]) %}{% set _ = l.sort() %}{{ l.pop() }}{{ l }}"), "3[1, 2]");
-    assert_eq!(world.text("{% set l = hosts | list %}{% set _ = l.append('c') %}{{ l }}"), serde_json::json!(["a", "b", "c"]));
-    assert!(world.error("'{% set _ = hosts.append(1) %}'").contains("only a list made in the template itself can change"));
+    assert_eq!(
+        world.text("{% set l = hosts | list %}{% set _ = l.append('c') %}{{ l }}"),
+        serde_json::json!(["a", "b", "c"])
+    );
+    assert!(
+        world
+            .error("'{% set _ = hosts.append(1) %}'")
+            .contains("only a list made in the template itself can change")
+    );
+}
+
+#[test]
+fn a_list_cannot_hold_itself() {
+    let world = World::new("{}");
+    for template in [
+        "{% set a = [] %}{% set _ = a.append(a) %}{{ a }}",
+        "{% set a = [] %}{% set b = [a] %}{% set _ = a.append(b) %}{{ a }}",
+        "{% set a = {} %}{% set b = {'a': a} %}{% set _ = a.update(b=b) %}{{ a }}",
+    ] {
+        assert!(
+            world
+                .error(&serde_json::to_string(template).unwrap())
+                .contains("cannot hold itself")
+        );
+    }
+}
+
+#[test]
+fn templates_inside_each_other_end_before_the_stack_does() {
+    let chain: String = (0..200)
+        .map(|at| format!("v{at}: '{{{{ v{} }}}}'\n", at + 1))
+        .collect();
+    let world = World::new(&(chain + "v200: end\n"));
+    // As large as the stack of a worker thread.
+    let thread = std::thread::Builder::new().stack_size(2 * 1024 * 1024);
+    let outcome = thread
+        .spawn(move || (world.text("{{ v160 }}"), world.error("'{{ v0 }}'")))
+        .unwrap()
+        .join()
+        .unwrap();
+    assert_eq!(outcome.0, "end");
+    assert!(outcome.1.contains("too many templates inside each other"));
 }
 
 #[test]
@@ -379,20 +536,42 @@ fn templates_include_import_and_extend_others() {
     world.write("macros.j2", "{% macro line(x) %}<{{ x }}>{% endmacro %}");
     world.write("base.j2", "head\n{% block body %}{% endblock %}tail\n");
     assert_eq!(world.rendered("{% include 'part.j2' %}"), "part 1 -\n");
-    assert_eq!(world.rendered("{% import 'macros.j2' as m %}{{ m.line(n) }}"), "<1>");
-    assert_eq!(world.rendered("{% from 'macros.j2' import line with context %}{{ line(2) }}"), "<2>");
-    assert_eq!(world.rendered("{% extends 'base.j2' %}{% block body %}x\n{% endblock %}"), "head\nx\ntail\n");
+    assert_eq!(
+        world.rendered("{% import 'macros.j2' as m %}{{ m.line(n) }}"),
+        "<1>"
+    );
+    assert_eq!(
+        world.rendered("{% from 'macros.j2' import line with context %}{{ line(2) }}"),
+        "<2>"
+    );
+    assert_eq!(
+        world.rendered("{% extends 'base.j2' %}{% block body %}x\n{% endblock %}"),
+        "head\nx\ntail\n"
+    );
     world.write("broken.j2", "one\ntwo {{ gone }}\n");
-    let error = world.file("test.j2", "{% include 'broken.j2' %}").unwrap_err();
+    let error = world
+        .file("test.j2", "{% include 'broken.j2' %}")
+        .unwrap_err();
     assert_eq!(error.diagnostic().message, "`gone` is undefined");
     let span = error.diagnostic().span.clone().unwrap();
-    assert_eq!((span.source.name.file_name().unwrap().to_str().unwrap(), span.line_col()), ("broken.j2", (2, 8)));
+    assert_eq!(
+        (
+            span.source.name.file_name().unwrap().to_str().unwrap(),
+            span.line_col()
+        ),
+        ("broken.j2", (2, 8))
+    );
 }
 
 #[test]
 fn an_error_in_a_file_stands_at_its_line() {
     let world = World::new("{}");
-    let error = world.file("nginx.conf.j2", "#jinja2: trim_blocks: True\nworker {{ gone }};\n").unwrap_err();
+    let error = world
+        .file(
+            "nginx.conf.j2",
+            "#jinja2: trim_blocks: True\nworker {{ gone }};\n",
+        )
+        .unwrap_err();
     assert_eq!(error.diagnostic().span.clone().unwrap().line_col(), (2, 11));
 }
 
@@ -406,24 +585,56 @@ fn lookups_see_the_controller() {
     world.write("list.csv", "x,1\ny,\"2,5\"\n");
     assert_eq!(world.text("{{ lookup('file', 'motd') }}"), "hello");
     assert_eq!(world.text("{{ lookup('template', 't.j2') }}"), "n is 1\n");
-    assert_eq!(world.text("{{ lookup('env', 'HOME') }}{{ lookup('env', 'NONE') }}"), "/home/ops");
+    assert_eq!(
+        world.text("{{ lookup('env', 'HOME') }}{{ lookup('env', 'NONE') }}"),
+        "/home/ops"
+    );
     assert_eq!(world.text("{{ lookup('pipe', 'echo $((1+1))') }}"), "2");
-    assert_eq!(world.text("{{ query('fileglob', '*.conf') | map('basename') }}"), serde_json::json!(["a.conf"]));
-    assert_eq!(world.text("{{ lookup('first_found', ['no', 'motd']) | basename }}"), "motd");
-    assert_eq!(world.text("{{ query('first_found', {'files': ['no'], 'skip': true}) }}"), serde_json::json!([]));
-    assert_eq!(world.text("{{ lookup('ini', 'host', section='db', file='settings.ini') }}"), "db1");
-    assert_eq!(world.text("{{ lookup('csvfile', 'y', file='list.csv', delimiter=',') }}"), "2,5");
-    assert_eq!(world.text("{{ lookup('file', 'gone', errors='ignore') }}"), serde_json::Value::Null);
-    assert!(world.error("\"{{ lookup('file', 'gone') }}\"").contains("there is no file `gone`"));
+    assert_eq!(
+        world.text("{{ query('fileglob', '*.conf') | map('basename') }}"),
+        serde_json::json!(["a.conf"])
+    );
+    assert_eq!(
+        world.text("{{ lookup('first_found', ['no', 'motd']) | basename }}"),
+        "motd"
+    );
+    assert_eq!(
+        world.text("{{ query('first_found', {'files': ['no'], 'skip': true}) }}"),
+        serde_json::json!([])
+    );
+    assert_eq!(
+        world.text("{{ lookup('ini', 'host', section='db', file='settings.ini') }}"),
+        "db1"
+    );
+    assert_eq!(
+        world.text("{{ lookup('csvfile', 'y', file='list.csv', delimiter=',') }}"),
+        "2,5"
+    );
+    assert_eq!(
+        world.text("{{ lookup('file', 'gone', errors='ignore') }}"),
+        serde_json::Value::Null
+    );
+    assert!(
+        world
+            .error("\"{{ lookup('file', 'gone') }}\"")
+            .contains("there is no file `gone`")
+    );
     let kept = world.text("{{ lookup('password', 'secret length=8 chars=digits') }}");
     assert_eq!(kept.as_str().unwrap().len(), 8);
-    assert_eq!(world.text("{{ lookup('password', 'secret length=8 chars=digits') }}"), kept);
+    assert_eq!(
+        world.text("{{ lookup('password', 'secret length=8 chars=digits') }}"),
+        kept
+    );
 }
 
 #[test]
 fn sequences_count_as_they_are_told() {
     let world = World::new("{}");
-    let counted = |term: &str| world.text(&format!("{{{{ query('sequence', '{term}') | join(',') }}}}"));
+    let counted = |term: &str| {
+        world.text(&format!(
+            "{{{{ query('sequence', '{term}') | join(',') }}}}"
+        ))
+    };
     assert_eq!(counted("start=0 end=6 stride=3"), "0,3,6");
     assert_eq!(counted("count=3 format=host%02d"), "host01,host02,host03");
     assert_eq!(counted("5-8/2:n%d"), "n5,n7");
@@ -433,30 +644,70 @@ fn sequences_count_as_they_are_told() {
 #[test]
 fn time_comes_from_the_controller() {
     let world = World::new("{}");
-    assert_eq!(world.text("{{ now(utc=true, fmt='%Y-%m-%d %H:%M:%S') }}"), "2023-11-14 22:13:20");
+    assert_eq!(
+        world.text("{{ now(utc=true, fmt='%Y-%m-%d %H:%M:%S') }}"),
+        "2023-11-14 22:13:20"
+    );
     assert_eq!(world.text("{{ now().year }}"), 2023);
-    assert_eq!(world.text("{{ '%Y' | strftime }} {{ '%j' | strftime(86400, utc=true) }}"), "2023 002");
-    assert_eq!(world.text("{{ ('2024-05-06' | to_datetime('%Y-%m-%d')).strftime('%d.%m.') }}"), "06.05.");
+    assert_eq!(
+        world.text("{{ '%Y' | strftime }} {{ '%j' | strftime(86400, utc=true) }}"),
+        "2023 002"
+    );
+    assert_eq!(
+        world.text("{{ ('2024-05-06' | to_datetime('%Y-%m-%d')).strftime('%d.%m.') }}"),
+        "06.05."
+    );
 }
 
 #[test]
 fn addresses_are_understood() {
     let world = World::new("{}");
     for (query, expected) in [
-        ("'192.168.1.5/24' | ipaddr('network')", serde_json::json!("192.168.1.0")),
-        ("'192.168.1.5/24' | ipaddr('netmask')", serde_json::json!("255.255.255.0")),
-        ("'192.168.1.0/24' | ipaddr('1')", serde_json::json!("192.168.1.1/24")),
-        ("'192.168.1.0/24' | ipaddr('-1')", serde_json::json!("192.168.1.255/24")),
-        ("'192.168.1.5/24' | ansible.utils.ipaddr('address')", serde_json::json!("192.168.1.5")),
+        (
+            "'192.168.1.5/24' | ipaddr('network')",
+            serde_json::json!("192.168.1.0"),
+        ),
+        (
+            "'192.168.1.5/24' | ipaddr('netmask')",
+            serde_json::json!("255.255.255.0"),
+        ),
+        (
+            "'192.168.1.0/24' | ipaddr('1')",
+            serde_json::json!("192.168.1.1/24"),
+        ),
+        (
+            "'192.168.1.0/24' | ipaddr('-1')",
+            serde_json::json!("192.168.1.255/24"),
+        ),
+        (
+            "'192.168.1.5/24' | ansible.utils.ipaddr('address')",
+            serde_json::json!("192.168.1.5"),
+        ),
         ("'192.168.1.5/24' | ipaddr('prefix')", serde_json::json!(24)),
-        ("'192.168.1.5' | ipaddr('192.168.0.0/16')", serde_json::json!("192.168.1.5")),
-        ("'10.0.0.1' | ipaddr('192.168.0.0/16')", serde_json::json!(false)),
-        ("['10.0.0.1', 'x', '::1'] | ipv4", serde_json::json!(["10.0.0.1"])),
+        (
+            "'192.168.1.5' | ipaddr('192.168.0.0/16')",
+            serde_json::json!("192.168.1.5"),
+        ),
+        (
+            "'10.0.0.1' | ipaddr('192.168.0.0/16')",
+            serde_json::json!(false),
+        ),
+        (
+            "['10.0.0.1', 'x', '::1'] | ipv4",
+            serde_json::json!(["10.0.0.1"]),
+        ),
         ("'fe80::1' | ipwrap", serde_json::json!("[fe80::1]")),
         ("'nonsense' | ipaddr", serde_json::json!(false)),
-        ("'192.168.144.0/20' | ipsubnet(26, 3)", serde_json::json!("192.168.144.192/26")),
+        (
+            "'192.168.144.0/20' | ipsubnet(26, 3)",
+            serde_json::json!("192.168.144.192/26"),
+        ),
     ] {
-        assert_eq!(world.text(&format!("{{{{ {query} }}}}")), expected, "{query}");
+        assert_eq!(
+            world.text(&format!("{{{{ {query} }}}}")),
+            expected,
+            "{query}"
+        );
     }
 }
 
@@ -481,14 +732,23 @@ fn a_check_finds_mistakes_without_any_variable() {
 #[test]
 fn encrypted_values_are_refused() {
     let world = World::new("{}");
-    assert!(world.error("a: !vault 'x'").contains("encrypted with vault"));
+    assert!(
+        world
+            .error("a: !vault 'x'")
+            .contains("encrypted with vault")
+    );
 }
 
 #[test]
 fn variables_of_another_host_are_rendered_when_they_are_taken() {
     let world = World::new("{}");
-    let other: Arc<dyn Scope> = Arc::new(Vars(node("{name: '{{ short }}.example', short: web1, bad: '{{ gone }}'}")));
+    let other: Arc<dyn Scope> = Arc::new(Vars(node(
+        "{name: '{{ short }}.example', short: web1, bad: '{{ gone }}'}",
+    )));
     let hostvars = world.templar.variables(&other);
-    assert_eq!(hostvars.get_attr("name").unwrap().as_str(), Some("web1.example"));
+    assert_eq!(
+        hostvars.get_attr("name").unwrap().as_str(),
+        Some("web1.example")
+    );
     assert!(hostvars.get_attr("bad").unwrap().is_undefined());
 }

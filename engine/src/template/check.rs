@@ -16,8 +16,14 @@ use crate::variables::{Scope, Variable};
 /// Checks every template in a value.
 pub(super) fn node(templar: &Templar, node: &Node) -> Vec<Diagnostic> {
     match &node.kind {
-        Kind::Seq(items) => items.iter().flat_map(|item| self::node(templar, item)).collect(),
-        Kind::Map(map) => map.iter().flat_map(|(_, value)| self::node(templar, value)).collect(),
+        Kind::Seq(items) => items
+            .iter()
+            .flat_map(|item| self::node(templar, item))
+            .collect(),
+        Kind::Map(map) => map
+            .iter()
+            .flat_map(|(_, value)| self::node(templar, value))
+            .collect(),
         _ => match nodes::view(node) {
             Ok(View::Template(text)) => inline(templar, text, &Place::Scalar(node)),
             // An encrypted value is no mistake of the template's.
@@ -27,8 +33,15 @@ pub(super) fn node(templar: &Templar, node: &Node) -> Vec<Diagnostic> {
 }
 
 fn inline(templar: &Templar, text: &str, place: &Place<'_>) -> Vec<Diagnostic> {
-    let rewritten = rewrite::template(text, &rewrite::Delimiters::default(), rewrite::Backslashes::Literal);
-    let outcome = templar.environment().template_from_named_str(INLINE, &rewritten.text).map(drop);
+    let rewritten = rewrite::template(
+        text,
+        &rewrite::Delimiters::default(),
+        rewrite::Backslashes::Literal,
+    );
+    let outcome = templar
+        .environment()
+        .template_from_named_str(INLINE, &rewritten.text)
+        .map(drop);
     outcome_of(templar, &rewritten, place, outcome)
 }
 
@@ -39,17 +52,29 @@ pub(super) fn expression(templar: &Templar, expression: &str, span: &Span) -> Ve
         return inline(templar, expression, &place);
     }
     let rewritten = rewrite::expression(expression, rewrite::Backslashes::Escape);
-    let outcome = templar.environment().compile_expression(&rewritten.text).map(drop);
+    let outcome = templar
+        .environment()
+        .compile_expression(&rewritten.text)
+        .map(drop);
     outcome_of(templar, &rewritten, &place, outcome)
 }
 
 /// Checks a template file.
-pub(super) fn file(templar: &Templar, path: &Path, text: &str, syntax: &FileSyntax) -> Vec<Diagnostic> {
+pub(super) fn file(
+    templar: &Templar,
+    path: &Path,
+    text: &str,
+    syntax: &FileSyntax,
+) -> Vec<Diagnostic> {
     let source = failure::source(path, text);
     let place = Place::File(&source);
     match file::compile(templar, path, text, syntax) {
         Ok(compiled) => outcome_of(templar, &compiled.rewritten, &place, compiled.outcome),
-        Err(error) => vec![Diagnostic::without_place(error.to_string()).with_code(code::SYNTAX).at(source.span(0, 0))],
+        Err(error) => vec![
+            Diagnostic::without_place(error.to_string())
+                .with_code(code::SYNTAX)
+                .at(source.span(0, 0)),
+        ],
     }
 }
 
@@ -60,7 +85,12 @@ fn outcome_of(
     outcome: Result<(), minijinja::Error>,
 ) -> Vec<Diagnostic> {
     if let Err(error) = outcome {
-        let evaluation = Evaluation::new(templar.clone(), Arc::new(Nothing), Default::default(), Default::default());
+        let evaluation = Evaluation::new(
+            templar.clone(),
+            Arc::new(Nothing),
+            Default::default(),
+            Default::default(),
+        );
         return vec![failure::EvalError::explain(&evaluation, rewritten, place, &error).into()];
     }
     let environment = templar.environment();
@@ -98,13 +128,18 @@ pub(super) fn named(mut names: impl Iterator<Item = &'static str>, name: &str) -
 
 /// The message about a name that does not exist.
 pub(super) fn unknown(templar: &Templar, what: &str, name: &str) -> Diagnostic {
-    let globals: Vec<&str> = templar.environment().globals().map(|(name, _)| name).collect();
+    let globals: Vec<&str> = templar
+        .environment()
+        .globals()
+        .map(|(name, _)| name)
+        .collect();
     let near = match what {
         "filter" => nearest(name, filters::names()),
         "test" => nearest(name, tests::names()),
         _ => nearest(name, globals.iter().copied()),
     };
-    let diagnostic = Diagnostic::without_place(format!("there is no {what} `{name}`")).with_code(code::UNKNOWN);
+    let diagnostic =
+        Diagnostic::without_place(format!("there is no {what} `{name}`")).with_code(code::UNKNOWN);
     match near {
         Some(near) => diagnostic.with_help(format!("did you mean `{near}`?")),
         None => diagnostic.with_help(format!("docs/ansible.md lists every {what} there is")),

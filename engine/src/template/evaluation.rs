@@ -34,7 +34,9 @@ pub(crate) struct Evaluation {
 
 impl fmt::Debug for Evaluation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Evaluation").field("scope", &self.scope).finish_non_exhaustive()
+        f.debug_struct("Evaluation")
+            .field("scope", &self.scope)
+            .finish_non_exhaustive()
     }
 }
 
@@ -43,7 +45,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Evaluation {
-    pub(crate) fn new(templar: Templar, scope: Arc<dyn Scope>, extra: BTreeMap<String, Value>, trace: Trace) -> Arc<Self> {
+    pub(crate) fn new(
+        templar: Templar,
+        scope: Arc<dyn Scope>,
+        extra: BTreeMap<String, Value>,
+        trace: Trace,
+    ) -> Arc<Self> {
         Arc::new(Self {
             templar,
             scope,
@@ -56,10 +63,18 @@ impl Evaluation {
     }
 
     /// The same scope with more names on top, as part of the same evaluation.
-    pub(crate) fn with(self: &Arc<Self>, more: impl IntoIterator<Item = (String, Value)>) -> Arc<Self> {
+    pub(crate) fn with(
+        self: &Arc<Self>,
+        more: impl IntoIterator<Item = (String, Value)>,
+    ) -> Arc<Self> {
         let mut extra = self.extra.clone();
         extra.extend(more);
-        Self::new(self.templar.clone(), self.scope.clone(), extra, self.trace.clone())
+        Self::new(
+            self.templar.clone(),
+            self.scope.clone(),
+            extra,
+            self.trace.clone(),
+        )
     }
 
     /// The context that minijinja looks names up in.
@@ -85,7 +100,11 @@ impl Evaluation {
     }
 
     /// Renders a user-written value once; `path` is its name in messages.
-    pub(crate) fn lazily(self: &Arc<Self>, path: &str, node: &Node) -> Result<Option<Value>, EvalError> {
+    pub(crate) fn lazily(
+        self: &Arc<Self>,
+        path: &str,
+        node: &Node,
+    ) -> Result<Option<Value>, EvalError> {
         if let Some(known) = lock(&self.rendered).get(path) {
             return Ok(known.clone());
         }
@@ -133,7 +152,8 @@ impl Evaluation {
                 if poison::is_omit(&value) {
                     return Ok(value);
                 }
-                resolve(&value).map_err(|error| EvalError::unresolved(self, text, &place, &error))?
+                resolve(&value)
+                    .map_err(|error| EvalError::unresolved(self, text, &place, &error))?
             }
             View::List => {
                 let mut made = Vec::new();
@@ -161,23 +181,40 @@ impl Evaluation {
         Ok(match nodes::view(node)? {
             View::Template(text) => self.text(text, &Place::Scalar(node))?,
             View::Plain(value) => value,
-            View::List => Value::from_object(LazyList(Lazy { evaluation: self.clone(), path: path.to_owned(), node: node.clone() })),
-            View::Map => Value::from_object(LazyMap(Lazy { evaluation: self.clone(), path: path.to_owned(), node: node.clone() })),
+            View::List => Value::from_object(LazyList(Lazy {
+                evaluation: self.clone(),
+                path: path.to_owned(),
+                node: node.clone(),
+            })),
+            View::Map => Value::from_object(LazyMap(Lazy {
+                evaluation: self.clone(),
+                path: path.to_owned(),
+                node: node.clone(),
+            })),
         })
     }
 
     /// A text with templates in it. If all that it prints is one value, it is that value and keeps its type; anything
     /// else makes a text. A newline at the end (of a YAML block) counts only for texts.
-    pub(crate) fn text(self: &Arc<Self>, text: &str, place: &Place<'_>) -> Result<Value, EvalError> {
+    pub(crate) fn text(
+        self: &Arc<Self>,
+        text: &str,
+        place: &Place<'_>,
+    ) -> Result<Value, EvalError> {
         let body = text.strip_suffix('\n').unwrap_or(text);
         let value = match rewrite::single_expression(body) {
             Some(range) => {
-                let mut inner = rewrite::expression(&body[range.clone()], rewrite::Backslashes::Literal);
+                let mut inner =
+                    rewrite::expression(&body[range.clone()], rewrite::Backslashes::Literal);
                 inner.offset = range.start;
                 self.expression(&inner, place)?
             }
             None => {
-                let rewritten = rewrite::template(body, &rewrite::Delimiters::default(), rewrite::Backslashes::Literal);
+                let rewritten = rewrite::template(
+                    body,
+                    &rewrite::Delimiters::default(),
+                    rewrite::Backslashes::Literal,
+                );
                 self.template(&rewritten, place)?
             }
         };
@@ -188,27 +225,52 @@ impl Evaluation {
     }
 
     /// The value of an expression.
-    pub(crate) fn expression(self: &Arc<Self>, rewritten: &rewrite::Rewritten, place: &Place<'_>) -> Result<Value, EvalError> {
+    pub(crate) fn expression(
+        self: &Arc<Self>,
+        rewritten: &rewrite::Rewritten,
+        place: &Place<'_>,
+    ) -> Result<Value, EvalError> {
         let result = poison::traced(&self.trace, || {
-            entered(self, || self.templar.environment().compile_expression_owned(rewritten.text.clone())?.eval(self.root()))
+            entered(self, || {
+                self.templar
+                    .environment()
+                    .compile_expression_owned(rewritten.text.clone())?
+                    .eval(self.root())
+            })
         });
         match result {
-            Ok(value) if value.is_undefined() => Err(EvalError::explain(self, rewritten, place, &ErrorKind::UndefinedError.into())),
+            Ok(value) if value.is_undefined() => Err(EvalError::explain(
+                self,
+                rewritten,
+                place,
+                &ErrorKind::UndefinedError.into(),
+            )),
             Ok(value) => Ok(value),
             Err(error) => Err(EvalError::explain(self, rewritten, place, &error)),
         }
     }
 
-    fn template(self: &Arc<Self>, rewritten: &rewrite::Rewritten, place: &Place<'_>) -> Result<Value, EvalError> {
+    fn template(
+        self: &Arc<Self>,
+        rewritten: &rewrite::Rewritten,
+        place: &Place<'_>,
+    ) -> Result<Value, EvalError> {
         let (result, last) = poison::traced(&self.trace, || {
             entered(self, || {
-                let result = self.templar.environment().render_named_str(super::INLINE, &rewritten.text, self.root());
+                let result = self.templar.environment().render_named_str(
+                    super::INLINE,
+                    &rewritten.text,
+                    self.root(),
+                );
                 (result, last_printed())
             })
         });
         let text = result.map_err(|error| EvalError::explain(self, rewritten, place, &error))?;
         // `{% set l = [] %}…{{ l }}` prints nothing but the list.
-        let whole = last.filter(|value| value.as_str().is_none() && printed(value).is_ok_and(|printed| printed == text && !text.is_empty()));
+        let whole = last.filter(|value| {
+            value.as_str().is_none()
+                && printed(value).is_ok_and(|printed| printed == text && !text.is_empty())
+        });
         Ok(whole.unwrap_or_else(|| Value::from(text)))
     }
 }
@@ -253,7 +315,12 @@ pub(crate) fn entered<T>(evaluation: &Arc<Evaluation>, work: impl FnOnce() -> T)
             CURRENT.with_borrow_mut(|stack| stack.pop());
         }
     }
-    CURRENT.with_borrow_mut(|stack| stack.push(Running { evaluation: evaluation.clone(), printed: None }));
+    CURRENT.with_borrow_mut(|stack| {
+        stack.push(Running {
+            evaluation: evaluation.clone(),
+            printed: None,
+        })
+    });
     let _leave = Leave;
     work()
 }
@@ -265,7 +332,12 @@ pub(crate) fn entered<T>(evaluation: &Arc<Evaluation>, work: impl FnOnce() -> T)
 pub(crate) fn current() -> Result<Arc<Evaluation>, minijinja::Error> {
     CURRENT
         .with_borrow(|stack| stack.last().map(|running| running.evaluation.clone()))
-        .ok_or_else(|| minijinja::Error::new(ErrorKind::InvalidOperation, "called outside of an evaluation"))
+        .ok_or_else(|| {
+            minijinja::Error::new(
+                ErrorKind::InvalidOperation,
+                "called outside of an evaluation",
+            )
+        })
 }
 
 /// The value that minijinja sees: a failure travels inside it to the place of its use.
@@ -304,7 +376,9 @@ impl Lazy {
     fn child(&self, step: &str, node: &Node) -> Option<Value> {
         let result = match nodes::view(node) {
             Ok(View::Plain(value)) => Ok(Some(value)),
-            Ok(_) => self.evaluation.lazily(&format!("{}{step}", self.path), node),
+            Ok(_) => self
+                .evaluation
+                .lazily(&format!("{}{step}", self.path), node),
             Err(error) => Err(error),
         };
         carried(result)
@@ -314,11 +388,16 @@ impl Lazy {
 /// Why an item of a user-written list or map is undefined: what its own template misses.
 pub(crate) fn why_undefined(container: &Value, key: &Value) -> Option<EvalError> {
     if let Some(list) = container.downcast_object_ref::<LazyList>() {
-        return list.0.evaluation.why_undefined(&format!("{}[{key}]", list.0.path));
+        return list
+            .0
+            .evaluation
+            .why_undefined(&format!("{}[{key}]", list.0.path));
     }
     let map = container.downcast_object_ref::<LazyMap>()?;
     let (step, _) = nodes::entry(&map.0.node, key)?;
-    map.0.evaluation.why_undefined(&format!("{}{step}", map.0.path))
+    map.0
+        .evaluation
+        .why_undefined(&format!("{}{step}", map.0.path))
 }
 
 #[derive(Debug)]

@@ -77,12 +77,17 @@ impl Place<'_> {
 
 /// The part of `outer` that spells `text[range]`: the occurrence of the same number in both.
 fn within(outer: &Span, text: &str, range: Range<usize>) -> Span {
-    let Some(piece) = text.get(range.clone()) else { return outer.clone() };
+    let Some(piece) = text.get(range.clone()) else {
+        return outer.clone();
+    };
     let piece = piece.lines().next().unwrap_or_default();
     if piece.is_empty() {
         return outer.clone();
     }
-    let number = text.match_indices(piece).take_while(|(at, _)| *at < range.start).count();
+    let number = text
+        .match_indices(piece)
+        .take_while(|(at, _)| *at < range.start)
+        .count();
     match outer.text().match_indices(piece).nth(number) {
         Some((at, _)) => outer.part(at, at + piece.len()),
         None => outer.clone(),
@@ -91,7 +96,10 @@ fn within(outer: &Span, text: &str, range: Range<usize>) -> Span {
 
 impl EvalError {
     pub(crate) fn new(diagnostic: Diagnostic) -> Self {
-        Self { diagnostic, undefined: false }
+        Self {
+            diagnostic,
+            undefined: false,
+        }
     }
 
     /// The message, its place and what to do.
@@ -106,46 +114,75 @@ impl EvalError {
 
     pub(crate) fn recursive(node: &Node, chain: &[&str]) -> Self {
         Self::new(
-            Diagnostic::without_place(format!("the template is recursive: `{}`", chain.join("` → `")))
-                .with_code(code::RECURSIVE)
-                .at(node.span.clone())
-                .with_help("a variable cannot be made of itself: give one of them another name"),
+            Diagnostic::without_place(format!(
+                "the template is recursive: `{}`",
+                chain.join("` → `")
+            ))
+            .with_code(code::RECURSIVE)
+            .at(node.span.clone())
+            .with_help("a variable cannot be made of itself: give one of them another name"),
         )
     }
 
     pub(crate) fn too_deep(node: &Node, path: &str) -> Self {
         Self::new(
-            Diagnostic::without_place(format!("`{path}` is made of too many templates inside each other"))
-                .with_code(code::RECURSIVE)
-                .at(node.span.clone()),
+            Diagnostic::without_place(format!(
+                "`{path}` is made of too many templates inside each other"
+            ))
+            .with_code(code::RECURSIVE)
+            .at(node.span.clone()),
         )
     }
 
     /// An error that arose when the outcome of a template was made a plain value.
-    pub(crate) fn unresolved(evaluation: &Arc<Evaluation>, text: &str, place: &Place<'_>, error: &Error) -> Self {
+    pub(crate) fn unresolved(
+        evaluation: &Arc<Evaluation>,
+        text: &str,
+        place: &Place<'_>,
+        error: &Error,
+    ) -> Self {
         if let Some(inner) = carried(error) {
             return inner;
         }
         if error.kind() == ErrorKind::UndefinedError {
             let rewritten = match rewrite::is_template(text) {
-                true => rewrite::template(text, &rewrite::Delimiters::default(), rewrite::Backslashes::Literal),
+                true => rewrite::template(
+                    text,
+                    &rewrite::Delimiters::default(),
+                    rewrite::Backslashes::Literal,
+                ),
                 false => rewrite::expression(text, rewrite::Backslashes::Escape),
             };
             return Self::undefined(evaluation, &rewritten, place, None, place.whole());
         }
-        Self::new(Diagnostic::without_place(message(error)).with_code(code::FAILED).at(place.whole()))
+        Self::new(
+            Diagnostic::without_place(message(error))
+                .with_code(code::FAILED)
+                .at(place.whole()),
+        )
     }
 
     /// The error as a value that minijinja can carry to where it is used.
     pub(crate) fn into_minijinja(self) -> Error {
-        let kind = if self.undefined { ErrorKind::UndefinedError } else { ErrorKind::InvalidOperation };
+        let kind = if self.undefined {
+            ErrorKind::UndefinedError
+        } else {
+            ErrorKind::InvalidOperation
+        };
         Error::new(kind, self.diagnostic.message.clone()).with_source(self)
     }
 
     /// Explains what minijinja says about a rewritten template.
-    pub(crate) fn explain(evaluation: &Arc<Evaluation>, rewritten: &Rewritten, place: &Place<'_>, error: &Error) -> Self {
+    pub(crate) fn explain(
+        evaluation: &Arc<Evaluation>,
+        rewritten: &Rewritten,
+        place: &Place<'_>,
+        error: &Error,
+    ) -> Self {
         let error = innermost(error);
-        if let Some(name) = error.name().filter(|name| *name != INLINE && *name != "<expression>")
+        if let Some(name) = error
+            .name()
+            .filter(|name| *name != INLINE && *name != "<expression>")
             && let Some((source, included)) = file::again(evaluation, name, place)
         {
             return Self::explained(evaluation, &included, &Place::File(&source), error);
@@ -153,16 +190,26 @@ impl EvalError {
         Self::explained(evaluation, rewritten, place, error)
     }
 
-    fn explained(evaluation: &Arc<Evaluation>, rewritten: &Rewritten, place: &Place<'_>, error: &Error) -> Self {
+    fn explained(
+        evaluation: &Arc<Evaluation>,
+        rewritten: &Rewritten,
+        place: &Place<'_>,
+        error: &Error,
+    ) -> Self {
         let range = written_range(rewritten, error);
-        let span = range.clone().map_or_else(|| place.whole(), |range| place.span(shifted(rewritten, range)));
+        let span = range.clone().map_or_else(
+            || place.whole(),
+            |range| place.span(shifted(rewritten, range)),
+        );
         if let Some(mut inner) = carried(error) {
             if inner.diagnostic.span.as_ref() != Some(&span) {
                 inner.diagnostic = inner.diagnostic.with_related(span, "used here");
             }
             return inner;
         }
-        let operand = error.detail().is_some_and(|detail| detail.starts_with("tried to use") && detail.contains("undefined"));
+        let operand = error.detail().is_some_and(|detail| {
+            detail.starts_with("tried to use") && detail.contains("undefined")
+        });
         if error.kind() == ErrorKind::UndefinedError || operand {
             return Self::undefined(evaluation, rewritten, place, range, span);
         }
@@ -178,16 +225,34 @@ impl EvalError {
         span: Span,
     ) -> Self {
         // A filter's range begins at its name: its subject stands before it, the nearest first.
-        let inside = |chain: &&Chain| range.as_ref().is_none_or(|range| chain.range.start < range.end && range.start < chain.range.end);
-        let before = |chain: &&Chain| range.as_ref().is_some_and(|range| chain.range.end <= range.start);
+        let inside = |chain: &&Chain| {
+            range
+                .as_ref()
+                .is_none_or(|range| chain.range.start < range.end && range.start < chain.range.end)
+        };
+        let before = |chain: &&Chain| {
+            range
+                .as_ref()
+                .is_some_and(|range| chain.range.end <= range.start)
+        };
         let chains = &rewritten.notes.chains;
         let mut local = None;
-        for chain in chains.iter().filter(inside).chain(chains.iter().rev().filter(before)) {
+        for chain in chains
+            .iter()
+            .filter(inside)
+            .chain(chains.iter().rev().filter(before))
+        {
             let at = place.span(shifted(rewritten, chain.range.clone()));
-            let Some(Step::Name(root)) = chain.path.first() else { continue };
+            let Some(Step::Name(root)) = chain.path.first() else {
+                continue;
+            };
             if rewritten.notes.assigned.contains(root) {
                 // Only the template knows its own names; the longest chain says most.
-                if chain.path.len() > 1 && local.as_ref().is_none_or(|(known, _): &(&Chain, Span)| chain.range.start <= known.range.start) {
+                if chain.path.len() > 1
+                    && local.as_ref().is_none_or(|(known, _): &(&Chain, Span)| {
+                        chain.range.start <= known.range.start
+                    })
+                {
                     local = Some((chain, at));
                 }
                 continue;
@@ -196,14 +261,23 @@ impl EvalError {
                 return missing.at(evaluation, at);
             }
         }
-        let filter = rewritten.notes.filters.iter().find(|(_, found)| range.as_ref().is_some_and(|range| range.start == found.start));
+        let filter = rewritten.notes.filters.iter().find(|(_, found)| {
+            range
+                .as_ref()
+                .is_some_and(|range| range.start == found.start)
+        });
         let (message, at) = match (local, filter) {
             // The subject of a filter is made by what stands before it, not by a name.
             (_, Some((name, _))) => (format!("`{name}` was given something undefined"), span),
             (Some((chain, at)), None) => (format!("`{}` is undefined", spelled(&chain.path)), at),
             (None, None) => ("the value is undefined".to_owned(), span),
         };
-        Self { diagnostic: Diagnostic::without_place(message).with_code(code::UNDEFINED).at(at), undefined: true }
+        Self {
+            diagnostic: Diagnostic::without_place(message)
+                .with_code(code::UNDEFINED)
+                .at(at),
+            undefined: true,
+        }
     }
 }
 
@@ -218,7 +292,9 @@ struct Missing {
 }
 
 fn missing(evaluation: &Arc<Evaluation>, chain: &Chain) -> Option<Missing> {
-    let Step::Name(root) = chain.path.first()? else { return None };
+    let Step::Name(root) = chain.path.first()? else {
+        return None;
+    };
     let gone = |path: &[Step], parent: &[Step], step: &str, keys| Missing {
         path: spelled(path),
         parent: spelled(parent),
@@ -228,7 +304,12 @@ fn missing(evaluation: &Arc<Evaluation>, chain: &Chain) -> Option<Missing> {
         inner: evaluation.why_undefined(&spelled(path)),
     };
     let Some(mut value) = evaluation.variable(root).ok()? else {
-        if evaluation.templar.environment().globals().any(|(name, _)| name == root) {
+        if evaluation
+            .templar
+            .environment()
+            .globals()
+            .any(|(name, _)| name == root)
+        {
             return None;
         }
         return Some(gone(&chain.path[..1], &[], root, evaluation.scope.names()));
@@ -248,7 +329,10 @@ fn missing(evaluation: &Arc<Evaluation>, chain: &Chain) -> Option<Missing> {
         };
         if next.is_undefined() {
             let keys = pairs(&value).unwrap_or_default();
-            let names = keys.iter().filter_map(|(key, _)| key.as_str().map(str::to_owned)).collect();
+            let names = keys
+                .iter()
+                .filter_map(|(key, _)| key.as_str().map(str::to_owned))
+                .collect();
             return Some(gone(&chain.path[..=at], &chain.path[..at], &step, names));
         }
         value = next;
@@ -259,12 +343,21 @@ fn missing(evaluation: &Arc<Evaluation>, chain: &Chain) -> Option<Missing> {
 impl Missing {
     fn at(self, evaluation: &Arc<Evaluation>, span: Span) -> EvalError {
         if let Some(mut inner) = self.inner {
-            inner.diagnostic = inner.diagnostic.with_related(span, format!("`{}` is used here", self.path));
+            inner.diagnostic = inner
+                .diagnostic
+                .with_related(span, format!("`{}` is used here", self.path));
             return inner;
         }
         let mut help = Vec::new();
         if let Some(near) = nearest(&self.step, self.keys.iter().map(String::as_str)) {
-            help.push(format!("did you mean `{}`?", if self.parent.is_empty() { near.to_owned() } else { format!("{}.{near}", self.parent) }));
+            help.push(format!(
+                "did you mean `{}`?",
+                if self.parent.is_empty() {
+                    near.to_owned()
+                } else {
+                    format!("{}.{near}", self.parent)
+                }
+            ));
         } else if !self.parent.is_empty() && (1..=8).contains(&self.keys.len()) {
             help.push(format!("`{}` has: {}", self.parent, self.keys.join(", ")));
         }
@@ -274,11 +367,19 @@ impl Missing {
             help.push(format!("`{}` comes from {origin}", self.root));
         }
         if help.is_empty() {
-            help.push(format!("define it, or say what to take instead: `{} | default(…)`", self.path));
+            help.push(format!(
+                "define it, or say what to take instead: `{} | default(…)`",
+                self.path
+            ));
         }
-        let diagnostic =
-            Diagnostic::without_place(format!("`{}` is undefined", self.path)).with_code(code::UNDEFINED).at(span).with_help(help.join("\n"));
-        EvalError { diagnostic, undefined: true }
+        let diagnostic = Diagnostic::without_place(format!("`{}` is undefined", self.path))
+            .with_code(code::UNDEFINED)
+            .at(span)
+            .with_help(help.join("\n"));
+        EvalError {
+            diagnostic,
+            undefined: true,
+        }
     }
 }
 
@@ -305,8 +406,17 @@ fn written_range(rewritten: &Rewritten, error: &Error) -> Option<Range<usize>> {
         return Some(rewritten.places.old_range(range));
     }
     let line = error.line()?;
-    let start: usize = rewritten.text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
-    let length = rewritten.text[start..].lines().next().unwrap_or_default().len();
+    let start: usize = rewritten
+        .text
+        .split_inclusive('\n')
+        .take(line.saturating_sub(1))
+        .map(str::len)
+        .sum();
+    let length = rewritten.text[start..]
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .len();
     Some(rewritten.places.old_range(start..start + length))
 }
 
@@ -316,7 +426,10 @@ fn shifted(rewritten: &Rewritten, range: Range<usize>) -> Range<usize> {
 
 /// The error that others were wrapped around: the failing line of an included template.
 fn innermost(error: &Error) -> &Error {
-    match error.source().and_then(|source| source.downcast_ref::<Error>()) {
+    match error
+        .source()
+        .and_then(|source| source.downcast_ref::<Error>())
+    {
         Some(inner) => innermost(inner),
         None => error,
     }
@@ -324,16 +437,23 @@ fn innermost(error: &Error) -> &Error {
 
 /// A failure of ours that came through minijinja.
 fn carried(error: &Error) -> Option<EvalError> {
-    innermost(error).source()?.downcast_ref::<EvalError>().cloned()
+    innermost(error)
+        .source()?
+        .downcast_ref::<EvalError>()
+        .cloned()
 }
 
 /// What minijinja says, as a fragment.
 fn message(error: &Error) -> String {
-    let said = error.detail().map_or_else(|| error.kind().to_string(), str::to_owned);
+    let said = error
+        .detail()
+        .map_or_else(|| error.kind().to_string(), str::to_owned);
     let mut letters = said.chars();
     match letters.next() {
         // A name such as `URL` keeps its capitals.
-        Some(first) if letters.as_str().starts_with(|c: char| c.is_lowercase()) => first.to_lowercase().chain(letters).collect(),
+        Some(first) if letters.as_str().starts_with(|c: char| c.is_lowercase()) => {
+            first.to_lowercase().chain(letters).collect()
+        }
         _ => said,
     }
 }
@@ -341,8 +461,17 @@ fn message(error: &Error) -> String {
 /// The message for an error that is not about something undefined.
 pub(crate) fn described(templar: &Templar, error: &Error, rewritten: &Rewritten) -> Diagnostic {
     let named = |found: &[(String, Range<usize>)], what: &str| {
-        let name = error.detail().and_then(|detail| detail.split_whitespace().nth(1)).unwrap_or_default().to_owned();
-        let name = found.iter().map(|(name, _)| name).find(|known| **known == name).cloned().unwrap_or(name);
+        let name = error
+            .detail()
+            .and_then(|detail| detail.split_whitespace().nth(1))
+            .unwrap_or_default()
+            .to_owned();
+        let name = found
+            .iter()
+            .map(|(name, _)| name)
+            .find(|known| **known == name)
+            .cloned()
+            .unwrap_or(name);
         super::check::unknown(templar, what, &name)
     };
     match error.kind() {
@@ -350,12 +479,17 @@ pub(crate) fn described(templar: &Templar, error: &Error, rewritten: &Rewritten)
         ErrorKind::UnknownFilter => named(&rewritten.notes.filters, "filter"),
         ErrorKind::UnknownTest => named(&rewritten.notes.tests, "test"),
         ErrorKind::UnknownFunction => {
-            let name = error.detail().and_then(|detail| detail.split_whitespace().next()).unwrap_or_default();
+            let name = error
+                .detail()
+                .and_then(|detail| detail.split_whitespace().next())
+                .unwrap_or_default();
             super::check::unknown(templar, "function", name)
         }
         ErrorKind::OutOfFuel => Diagnostic::without_place("the template does not come to an end")
             .with_code(code::FAILED)
-            .with_help("it took more steps than any template needs: look for a loop over too many items"),
+            .with_help(
+                "it took more steps than any template needs: look for a loop over too many items",
+            ),
         _ => match operator(error) {
             Some(diagnostic) => diagnostic,
             None => Diagnostic::without_place(message(error)).with_code(code::FAILED),
@@ -365,10 +499,18 @@ pub(crate) fn described(templar: &Templar, error: &Error, rewritten: &Rewritten)
 
 /// An operator between values that it does not work on.
 fn operator(error: &Error) -> Option<Diagnostic> {
-    let (operator, types) = error.detail()?.strip_prefix("tried to use ")?.split_once(" operator on unsupported types ")?;
-    let diagnostic = Diagnostic::without_place(format!("`{operator}` does not work on {types}")).with_code(code::FAILED);
+    let (operator, types) = error
+        .detail()?
+        .strip_prefix("tried to use ")?
+        .split_once(" operator on unsupported types ")?;
+    let diagnostic = Diagnostic::without_place(format!("`{operator}` does not work on {types}"))
+        .with_code(code::FAILED);
     let mixed = operator == "+" && types.contains("string") && types.contains("number");
-    Some(if mixed { diagnostic.with_help("`~` joins as texts; `| int` makes a number of a text") } else { diagnostic })
+    Some(if mixed {
+        diagnostic.with_help("`~` joins as texts; `| int` makes a number of a text")
+    } else {
+        diagnostic
+    })
 }
 
 /// The name of a source for messages.

@@ -32,20 +32,35 @@ pub(crate) fn syntax(syntax: &FileSyntax) -> Result<SyntaxConfig, Error> {
 }
 
 fn delimiters(syntax: &FileSyntax) -> Delimiters {
-    Delimiters { block: syntax.block.clone(), variable: syntax.variable.clone(), comment: syntax.comment.clone() }
+    Delimiters {
+        block: syntax.block.clone(),
+        variable: syntax.variable.clone(),
+        comment: syntax.comment.clone(),
+    }
 }
 
 /// What the first line of a file says about its syntax, and where the template begins.
 fn header(text: &str, syntax: &FileSyntax) -> Result<(FileSyntax, usize), String> {
     let mut syntax = syntax.clone();
-    let Some(line) = text.strip_prefix(HEADER).map(|rest| rest.split('\n').next().unwrap_or_default()) else {
+    let Some(line) = text
+        .strip_prefix(HEADER)
+        .map(|rest| rest.split('\n').next().unwrap_or_default())
+    else {
         return Ok((syntax, 0));
     };
     for setting in line.split(',') {
-        let (name, value) = setting.split_once(':').ok_or_else(|| format!("`{}` is no setting: write `name: value`", setting.trim()))?;
+        let (name, value) = setting
+            .split_once(':')
+            .ok_or_else(|| format!("`{}` is no setting: write `name: value`", setting.trim()))?;
         let value = value.trim();
-        let text = value.strip_prefix(['\'', '"']).and_then(|rest| rest.strip_suffix(['\'', '"'])).unwrap_or(value).to_owned();
-        let flag = || truth::from_text(value).ok_or_else(|| format!("`{value}` is neither True nor False"));
+        let text = value
+            .strip_prefix(['\'', '"'])
+            .and_then(|rest| rest.strip_suffix(['\'', '"']))
+            .unwrap_or(value)
+            .to_owned();
+        let flag = || {
+            truth::from_text(value).ok_or_else(|| format!("`{value}` is neither True nor False"))
+        };
         match name.trim() {
             "trim_blocks" => syntax.trim_blocks = flag()?,
             "lstrip_blocks" => syntax.lstrip_blocks = flag()?,
@@ -76,47 +91,97 @@ pub(crate) struct Compiled {
 ///
 /// # Errors
 /// What is wrong with the header.
-pub(crate) fn compile(templar: &Templar, path: &Path, text: &str, given: &FileSyntax) -> Result<Compiled, String> {
+pub(crate) fn compile(
+    templar: &Templar,
+    path: &Path,
+    text: &str,
+    given: &FileSyntax,
+) -> Result<Compiled, String> {
     let (given, start) = header(text, given)?;
     let mut environment = templar.environment().clone();
     environment.set_syntax(syntax(&given).map_err(|error| error.to_string())?);
     set_loader(&mut environment, templar.settings(), path.parent(), &given);
     let mut rewritten = rewrite::template(&text[start..], &delimiters(&given), Backslashes::Escape);
     rewritten.offset = start;
-    let outcome = environment.template_from_named_str(&path.to_string_lossy(), &rewritten.text).map(drop);
-    Ok(Compiled { environment, syntax: given, rewritten, outcome })
+    let outcome = environment
+        .template_from_named_str(&path.to_string_lossy(), &rewritten.text)
+        .map(drop);
+    Ok(Compiled {
+        environment,
+        syntax: given,
+        rewritten,
+        outcome,
+    })
 }
 
 /// Renders a file.
 ///
 /// # Errors
 /// At the place in the file, or in the file that it includes.
-pub(crate) fn render(evaluation: &Arc<Evaluation>, path: &Path, text: &str, syntax: &FileSyntax) -> Result<String, EvalError> {
+pub(crate) fn render(
+    evaluation: &Arc<Evaluation>,
+    path: &Path,
+    text: &str,
+    syntax: &FileSyntax,
+) -> Result<String, EvalError> {
     // Jinja reads every kind of line end as one newline.
-    let text = if text.contains('\r') { Cow::Owned(text.replace("\r\n", "\n")) } else { Cow::Borrowed(text) };
+    let text = if text.contains('\r') {
+        Cow::Owned(text.replace("\r\n", "\n"))
+    } else {
+        Cow::Borrowed(text)
+    };
     let source = Source::new(path, &*text);
     let compiled = compile(&evaluation.templar, path, &text, syntax).map_err(|wrong| {
         let end = text.find('\n').unwrap_or(text.len());
-        EvalError::new(Diagnostic::without_place(wrong).with_code(code::SYNTAX).at(source.span(0, end)))
+        EvalError::new(
+            Diagnostic::without_place(wrong)
+                .with_code(code::SYNTAX)
+                .at(source.span(0, end)),
+        )
     })?;
     let rendered = poison::traced(&evaluation.trace, || {
         entered(evaluation, || {
-            compiled.environment.render_named_str(&path.to_string_lossy(), &compiled.rewritten.text, evaluation.root())
+            compiled.environment.render_named_str(
+                &path.to_string_lossy(),
+                &compiled.rewritten.text,
+                evaluation.root(),
+            )
         })
     })
-    .map_err(|error| EvalError::explain(evaluation, &compiled.rewritten, &Place::File(&source), &error))?;
-    Ok(if compiled.syntax.newline == "\n" { rendered } else { rendered.replace('\n', &compiled.syntax.newline) })
+    .map_err(|error| {
+        EvalError::explain(
+            evaluation,
+            &compiled.rewritten,
+            &Place::File(&source),
+            &error,
+        )
+    })?;
+    Ok(if compiled.syntax.newline == "\n" {
+        rendered
+    } else {
+        rendered.replace('\n', &compiled.syntax.newline)
+    })
 }
 
 /// Where `{% include %}`, `{% import %}` and `{% extends %}` look: beside the file that says so, then in the search path.
-pub(crate) fn set_loader(environment: &mut Environment<'static>, settings: &TemplateSettings, beside: Option<&Path>, syntax: &FileSyntax) {
+pub(crate) fn set_loader(
+    environment: &mut Environment<'static>,
+    settings: &TemplateSettings,
+    beside: Option<&Path>,
+    syntax: &FileSyntax,
+) {
     let controller = settings.controller.clone();
     let mut search: Vec<PathBuf> = beside.map(Path::to_owned).into_iter().collect();
     search.extend(settings.search_path.iter().cloned());
     search.push(settings.playbook_dir.clone());
     environment.set_path_join_callback(move |name, parent| {
-        let beside_parent = (parent != INLINE).then(|| Path::new(parent).parent()).flatten();
-        for directory in beside_parent.into_iter().chain(search.iter().map(PathBuf::as_path)) {
+        let beside_parent = (parent != INLINE)
+            .then(|| Path::new(parent).parent())
+            .flatten();
+        for directory in beside_parent
+            .into_iter()
+            .chain(search.iter().map(PathBuf::as_path))
+        {
             for candidate in [directory.join(name), directory.join("templates").join(name)] {
                 if controller.exists(&candidate) && !controller.is_dir(&candidate) {
                     return Cow::Owned(normalized(&candidate.to_string_lossy()));
@@ -128,13 +193,26 @@ pub(crate) fn set_loader(environment: &mut Environment<'static>, settings: &Temp
     let controller = settings.controller.clone();
     let delimiters = delimiters(syntax);
     environment.set_loader(move |name| {
-        let Ok(bytes) = controller.read(Path::new(name)) else { return Ok(None) };
-        Ok(Some(rewrite::template(&String::from_utf8_lossy(&bytes), &delimiters, Backslashes::Escape).text))
+        let Ok(bytes) = controller.read(Path::new(name)) else {
+            return Ok(None);
+        };
+        Ok(Some(
+            rewrite::template(
+                &String::from_utf8_lossy(&bytes),
+                &delimiters,
+                Backslashes::Escape,
+            )
+            .text,
+        ))
     });
 }
 
 /// An included file once more, to find the place of an error in it.
-pub(crate) fn again(evaluation: &Arc<Evaluation>, name: &str, place: &Place<'_>) -> Option<(Arc<Source>, Rewritten)> {
+pub(crate) fn again(
+    evaluation: &Arc<Evaluation>,
+    name: &str,
+    place: &Place<'_>,
+) -> Option<(Arc<Source>, Rewritten)> {
     if let Place::File(source) = place
         && source.name.as_path() == Path::new(name)
     {
@@ -162,6 +240,10 @@ mod unit {
 
     #[test]
     fn an_unknown_setting_is_refused() {
-        assert!(header("#jinja2: trim: True\n", &FileSyntax::default()).unwrap_err().contains("`trim`"));
+        assert!(
+            header("#jinja2: trim: True\n", &FileSyntax::default())
+                .unwrap_err()
+                .contains("`trim`")
+        );
     }
 }

@@ -12,24 +12,38 @@ pub(crate) fn add(environment: &mut Environment<'static>) {
     environment.add_global("omit", poison::omit());
     environment.add_function("range", functions::range);
     environment.add_function("namespace", functions::namespace);
-    let mut add = |name: &'static str, run: fn(&mut State<'_, '_>, &[Value]) -> Result<Value, Error>| {
-        environment.add_function(name, move |state: &mut State<'_, '_>, arguments: Rest<ValueOrKwargs>| {
-            let arguments = arguments.into_values();
-            match unusable(&arguments)? {
-                Some(poisoned) => Ok(poisoned),
-                None => run(state, &arguments),
-            }
-        });
-    };
+    let mut add =
+        |name: &'static str, run: fn(&mut State<'_, '_>, &[Value]) -> Result<Value, Error>| {
+            environment.add_function(
+                name,
+                move |state: &mut State<'_, '_>, arguments: Rest<ValueOrKwargs>| {
+                    let arguments = arguments.into_values();
+                    match unusable(&arguments)? {
+                        Some(poisoned) => Ok(poisoned),
+                        None => run(state, &arguments),
+                    }
+                },
+            );
+        };
     add("dict", dict);
-    add("lookup", |state, arguments| lookups::call(state, arguments, false));
-    add("query", |state, arguments| lookups::call(state, arguments, true));
-    add("q", |state, arguments| lookups::call(state, arguments, true));
+    add("lookup", |state, arguments| {
+        lookups::call(state, arguments, false)
+    });
+    add("query", |state, arguments| {
+        lookups::call(state, arguments, true)
+    });
+    add("q", |state, arguments| {
+        lookups::call(state, arguments, true)
+    });
     add("now", now);
     add("undef", undef);
     add("cycler", cycler);
     add("joiner", joiner);
-    add("lipsum", |_, _| Ok(Value::from("Lorem ipsum dolor sit amet, consectetur adipiscing elit, sed do eiusmod tempor.")));
+    add("lipsum", |_, _| {
+        Ok(Value::from(
+            "Lorem ipsum dolor sit amet, consectetur adipiscing elit, sed do eiusmod tempor.",
+        ))
+    });
 }
 
 fn dict(_: &mut State<'_, '_>, arguments: &[Value]) -> Result<Value, Error> {
@@ -44,7 +58,8 @@ fn dict(_: &mut State<'_, '_>, arguments: &[Value]) -> Result<Value, Error> {
             made.extend(text::pairs(argument)?);
         } else {
             for pair in items(argument)? {
-                let [key, value] = <[Value; 2]>::try_from(items(&pair)?).map_err(|_| failed("dict() needs pairs of a key and a value"))?;
+                let [key, value] = <[Value; 2]>::try_from(items(&pair)?)
+                    .map_err(|_| failed("dict() needs pairs of a key and a value"))?;
                 made.push((key, value));
             }
         }
@@ -83,7 +98,12 @@ impl Object for Cycler {
         (key == "current").then(|| self.items[at % self.items.len()].clone())
     }
 
-    fn call_method(self: &std::sync::Arc<Self>, _: &mut State<'_, '_>, method: &str, _: &[Value]) -> Result<Value, Error> {
+    fn call_method(
+        self: &std::sync::Arc<Self>,
+        _: &mut State<'_, '_>,
+        method: &str,
+        _: &[Value],
+    ) -> Result<Value, Error> {
         match method {
             "next" => {
                 let at = self.at.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
@@ -102,11 +122,20 @@ fn cycler(_: &mut State<'_, '_>, arguments: &[Value]) -> Result<Value, Error> {
     if arguments.is_empty() {
         return Err(failed("cycler() needs items"));
     }
-    Ok(Value::from_object(Cycler { items: arguments.to_vec(), at: Default::default() }))
+    Ok(Value::from_object(Cycler {
+        items: arguments.to_vec(),
+        at: Default::default(),
+    }))
 }
 
 fn joiner(_: &mut State<'_, '_>, arguments: &[Value]) -> Result<Value, Error> {
     let between = Given::bind("joiner", "sep", arguments)?.text(0, ", ")?;
     let used = std::sync::atomic::AtomicBool::new(false);
-    Ok(Value::from_function(move || if used.swap(true, std::sync::atomic::Ordering::Relaxed) { between.clone() } else { String::new() }))
+    Ok(Value::from_function(move || {
+        if used.swap(true, std::sync::atomic::Ordering::Relaxed) {
+            between.clone()
+        } else {
+            String::new()
+        }
+    }))
 }

@@ -51,11 +51,27 @@ impl Given {
     ///
     /// # Errors
     /// If there are too many arguments, one is given twice, or a name is unknown.
-    pub(crate) fn bind(name: &'static str, parameters: &'static str, arguments: &[Value]) -> Result<Self, Error> {
-        let names: Vec<&str> = parameters.split_whitespace().filter(|word| !word.starts_with('*')).collect();
-        let mut given = Self { name, parameters, bound: vec![None; names.len()], rest: Vec::new(), named: Vec::new() };
+    pub(crate) fn bind(
+        name: &'static str,
+        parameters: &'static str,
+        arguments: &[Value],
+    ) -> Result<Self, Error> {
+        let names: Vec<&str> = parameters
+            .split_whitespace()
+            .filter(|word| !word.starts_with('*'))
+            .collect();
+        let mut given = Self {
+            name,
+            parameters,
+            bound: vec![None; names.len()],
+            rest: Vec::new(),
+            named: Vec::new(),
+        };
         // Like in Python, parameters after `*` are given by name only.
-        let by_place = parameters.split_whitespace().position(|word| word == "*").unwrap_or(names.len());
+        let by_place = parameters
+            .split_whitespace()
+            .position(|word| word == "*")
+            .unwrap_or(names.len());
         let mut place = 0;
         for argument in arguments {
             if argument.is_kwargs() {
@@ -63,7 +79,9 @@ impl Given {
                 for key in keywords.args() {
                     let value: Value = keywords.get(key)?;
                     match names.iter().position(|known| *known == key) {
-                        Some(at) if given.bound[at].is_some() => return Err(given.wrong(&format!("got `{key}` twice"))),
+                        Some(at) if given.bound[at].is_some() => {
+                            return Err(given.wrong(&format!("got `{key}` twice")));
+                        }
                         Some(at) => given.bound[at] = Some(value),
                         None if given.takes("**") => given.named.push((key.to_owned(), value)),
                         None => return Err(given.wrong(&format!("has no parameter `{key}`"))),
@@ -87,9 +105,20 @@ impl Given {
 
     /// An error about the arguments, with the parameters that there are.
     pub(crate) fn wrong(&self, what: &str) -> Error {
-        let parameters: Vec<String> = self.parameters.split_whitespace().map(|word| format!("`{word}`")).collect();
-        let known = if parameters.is_empty() { "it takes none".to_owned() } else { format!("its parameters: {}", parameters.join(", ")) };
-        Error::new(ErrorKind::InvalidOperation, format!("`{}` {what} ({known})", self.name))
+        let parameters: Vec<String> = self
+            .parameters
+            .split_whitespace()
+            .map(|word| format!("`{word}`"))
+            .collect();
+        let known = if parameters.is_empty() {
+            "it takes none".to_owned()
+        } else {
+            format!("its parameters: {}", parameters.join(", "))
+        };
+        Error::new(
+            ErrorKind::InvalidOperation,
+            format!("`{}` {what} ({known})", self.name),
+        )
     }
 
     /// The argument of the parameter at `place`, if it was given.
@@ -105,14 +134,19 @@ impl Given {
     /// The argument, which has to be there.
     pub(crate) fn need(&self, place: usize) -> Result<&Value, Error> {
         self.get(place).ok_or_else(|| {
-            let parameter = self.parameters.split_whitespace().nth(place).unwrap_or("an argument");
+            let parameter = self
+                .parameters
+                .split_whitespace()
+                .nth(place)
+                .unwrap_or("an argument");
             self.wrong(&format!("needs `{parameter}`"))
         })
     }
 
     /// The argument as text, or `default`.
     pub(crate) fn text(&self, place: usize, default: &str) -> Result<String, Error> {
-        self.some(place).map_or_else(|| Ok(default.to_owned()), text::str)
+        self.some(place)
+            .map_or_else(|| Ok(default.to_owned()), text::str)
     }
 
     /// The argument as a whole number, or `default`.
@@ -120,8 +154,15 @@ impl Given {
         match self.some(place) {
             None => Ok(default),
             Some(value) => whole(value).ok_or_else(|| {
-                let parameter = self.parameters.split_whitespace().nth(place).unwrap_or_default();
-                self.wrong(&format!("needs a whole number for `{parameter}`, got {}", text::type_name(value)))
+                let parameter = self
+                    .parameters
+                    .split_whitespace()
+                    .nth(place)
+                    .unwrap_or_default();
+                self.wrong(&format!(
+                    "needs a whole number for `{parameter}`, got {}",
+                    text::type_name(value)
+                ))
             }),
         }
     }
@@ -135,7 +176,11 @@ impl Given {
 fn whole(value: &Value) -> Option<i64> {
     match value.kind() {
         ValueKind::Bool => Some(i64::from(value.is_true())),
-        ValueKind::Number => value.as_i64().or_else(|| f64::try_from(value.clone()).ok().map(|number| number as i64)),
+        ValueKind::Number => value.as_i64().or_else(|| {
+            f64::try_from(value.clone())
+                .ok()
+                .map(|number| number as i64)
+        }),
         ValueKind::String => value.as_str()?.trim().parse().ok(),
         _ => None,
     }
@@ -152,46 +197,69 @@ pub(crate) fn failed(what: impl Into<String>) -> Error {
 /// If the value cannot be iterated over.
 pub(crate) fn items(value: &Value) -> Result<Vec<Value>, Error> {
     if value.is_none() || value.kind() == ValueKind::Number || value.kind() == ValueKind::Bool {
-        return Err(failed(format!("expected a list, found {}", text::type_name(value))));
+        return Err(failed(format!(
+            "expected a list, found {}",
+            text::type_name(value)
+        )));
     }
     value.try_iter()?.checked().collect()
 }
 
 /// Adds the filters under all their names.
-pub(crate) fn add_filters(environment: &mut Environment<'static>, filters: &'static [Filter], takes: Takes) {
+pub(crate) fn add_filters(
+    environment: &mut Environment<'static>,
+    filters: &'static [Filter],
+    takes: Takes,
+) {
     for filter in filters {
         let first = filter.names.split_whitespace().next().unwrap_or_default();
         for name in filter.names.split_whitespace() {
             for full in spellings(name) {
-                environment.add_filter(full, move |state: &mut State<'_, '_>, arguments: Rest<ValueOrKwargs>| {
-                    let arguments = arguments.into_values();
-                    if takes == Takes::Values
-                        && let Some(poisoned) = unusable(&arguments)?
-                    {
-                        return Ok(poisoned);
-                    }
-                    let (subject, rest) = arguments.split_first().ok_or(ErrorKind::MissingArgument)?;
-                    (filter.run)(state, subject, &Given::bind(first, filter.parameters, rest)?)
-                });
+                environment.add_filter(
+                    full,
+                    move |state: &mut State<'_, '_>, arguments: Rest<ValueOrKwargs>| {
+                        let arguments = arguments.into_values();
+                        if takes == Takes::Values
+                            && let Some(poisoned) = unusable(&arguments)?
+                        {
+                            return Ok(poisoned);
+                        }
+                        let (subject, rest) =
+                            arguments.split_first().ok_or(ErrorKind::MissingArgument)?;
+                        (filter.run)(
+                            state,
+                            subject,
+                            &Given::bind(first, filter.parameters, rest)?,
+                        )
+                    },
+                );
             }
         }
     }
 }
 
 /// Adds the tests under all their names.
-pub(crate) fn add_tests(environment: &mut Environment<'static>, tests: &'static [Test], takes: Takes) {
+pub(crate) fn add_tests(
+    environment: &mut Environment<'static>,
+    tests: &'static [Test],
+    takes: Takes,
+) {
     for test in tests {
         let first = test.names.split_whitespace().next().unwrap_or_default();
         for name in test.names.split_whitespace() {
             for full in spellings(name) {
-                environment.add_test(full, move |state: &mut State<'_, '_>, arguments: Rest<ValueOrKwargs>| {
-                    let arguments = arguments.into_values();
-                    if takes == Takes::Values && unusable(&arguments)?.is_some() {
-                        return Ok(false);
-                    }
-                    let (subject, rest) = arguments.split_first().ok_or(ErrorKind::MissingArgument)?;
-                    (test.run)(state, subject, &Given::bind(first, test.parameters, rest)?)
-                });
+                environment.add_test(
+                    full,
+                    move |state: &mut State<'_, '_>, arguments: Rest<ValueOrKwargs>| {
+                        let arguments = arguments.into_values();
+                        if takes == Takes::Values && unusable(&arguments)?.is_some() {
+                            return Ok(false);
+                        }
+                        let (subject, rest) =
+                            arguments.split_first().ok_or(ErrorKind::MissingArgument)?;
+                        (test.run)(state, subject, &Given::bind(first, test.parameters, rest)?)
+                    },
+                );
             }
         }
     }

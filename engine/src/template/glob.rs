@@ -6,7 +6,10 @@ use super::controller::Controller;
 
 /// The files (not directories) that match a pattern, sorted.
 pub(crate) fn files(controller: &dyn Controller, pattern: &Path) -> Vec<PathBuf> {
-    let mut found: Vec<PathBuf> = matches(controller, pattern).into_iter().filter(|path| !controller.is_dir(path)).collect();
+    let mut found: Vec<PathBuf> = matches(controller, pattern)
+        .into_iter()
+        .filter(|path| !controller.is_dir(path))
+        .collect();
     found.sort();
     found
 }
@@ -28,13 +31,18 @@ fn matches(controller: &dyn Controller, pattern: &Path) -> Vec<PathBuf> {
                 names
                     .into_iter()
                     // A leading dot has to be written out, as in a shell.
-                    .filter(|name| (!name.starts_with('.') || written.starts_with('.')) && fits(&written, name))
+                    .filter(|name| {
+                        (!name.starts_with('.') || written.starts_with('.')) && fits(&written, name)
+                    })
                     .map(|name| directory.join(name))
                     .collect::<Vec<_>>()
             })
             .collect();
     }
-    reached.into_iter().filter(|path| controller.exists(path)).collect()
+    reached
+        .into_iter()
+        .filter(|path| controller.exists(path))
+        .collect()
 }
 
 /// Whether a name fits a pattern of `*`, `?` and `[a-z]`.
@@ -45,7 +53,9 @@ pub(crate) fn fits(pattern: &str, name: &str) -> bool {
 }
 
 fn fits_from(pattern: &[char], name: &[char]) -> bool {
-    let Some((first, rest)) = pattern.split_first() else { return name.is_empty() };
+    let Some((first, rest)) = pattern.split_first() else {
+        return name.is_empty();
+    };
     match first {
         '*' => (0..=name.len()).any(|skipped| fits_from(rest, &name[skipped..])),
         '?' => !name.is_empty() && fits_from(rest, &name[1..]),

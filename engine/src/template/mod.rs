@@ -135,7 +135,9 @@ struct Inner {
 
 impl fmt::Debug for Templar {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Templar").field("settings", &self.inner.settings).finish_non_exhaustive()
+        f.debug_struct("Templar")
+            .field("settings", &self.inner.settings)
+            .finish_non_exhaustive()
     }
 }
 
@@ -143,7 +145,12 @@ impl Templar {
     /// Builds the filters, tests and functions once.
     pub fn new(settings: TemplateSettings) -> Self {
         let environment = environment(&settings);
-        Self { inner: Arc::new(Inner { settings, environment }) }
+        Self {
+            inner: Arc::new(Inner {
+                settings,
+                environment,
+            }),
+        }
     }
 
     /// Renders a whole YAML value: texts with templates in them, lists and maps throughout. A text that is one single
@@ -152,10 +159,12 @@ impl Templar {
     ///
     /// # Errors
     /// If a template is wrong, uses something undefined, or fails.
-    pub fn value(&self, node: &Node, scope: &Arc<dyn Scope>) -> Result<Evaluated<Value>, EvalError> {
-        self.evaluate(scope, |evaluation| {
-            evaluation.whole(node)
-        })
+    pub fn value(
+        &self,
+        node: &Node,
+        scope: &Arc<dyn Scope>,
+    ) -> Result<Evaluated<Value>, EvalError> {
+        self.evaluate(scope, |evaluation| evaluation.whole(node))
     }
 
     /// The value of a bare expression, as in `when:`, `until:` and `failed_when:`. A text with `{{ }}` in it is taken
@@ -163,7 +172,12 @@ impl Templar {
     ///
     /// # Errors
     /// If the expression is wrong, uses something undefined, or fails.
-    pub fn expression(&self, expression: &str, span: &Span, scope: &Arc<dyn Scope>) -> Result<Evaluated<Value>, EvalError> {
+    pub fn expression(
+        &self,
+        expression: &str,
+        span: &Span,
+        scope: &Arc<dyn Scope>,
+    ) -> Result<Evaluated<Value>, EvalError> {
         let place = Place::Bare(span, expression);
         self.evaluate(scope, |evaluation| {
             let value = if rewrite::is_template(expression) {
@@ -172,7 +186,8 @@ impl Templar {
                 let rewritten = rewrite::expression(expression, rewrite::Backslashes::Escape);
                 evaluation.expression(&rewritten, &place)?
             };
-            resolve::resolve(&value).map_err(|error| EvalError::unresolved(evaluation, expression, &place, &error))
+            resolve::resolve(&value)
+                .map_err(|error| EvalError::unresolved(evaluation, expression, &place, &error))
         })
     }
 
@@ -181,11 +196,17 @@ impl Templar {
     ///
     /// # Errors
     /// As [`Templar::expression`].
-    pub fn truth(&self, condition: &Node, scope: &Arc<dyn Scope>) -> Result<Evaluated<bool>, EvalError> {
+    pub fn truth(
+        &self,
+        condition: &Node,
+        scope: &Arc<dyn Scope>,
+    ) -> Result<Evaluated<bool>, EvalError> {
         let mut undecided = None;
         for part in nodes::conditions(condition) {
             let outcome = match nodes::view(part)? {
-                nodes::View::Plain(value) if value.as_str().is_none() => Ok(Evaluated::Known(value)),
+                nodes::View::Plain(value) if value.as_str().is_none() => {
+                    Ok(Evaluated::Known(value))
+                }
                 _ => self.expression(&nodes::text(part), &part.span, scope),
             };
             match outcome.map(|outcome| outcome.map(|value| python::truth::of_condition(&value))) {
@@ -193,7 +214,9 @@ impl Templar {
                 // One part that is surely false decides, whatever the others turn out to be.
                 Ok(Evaluated::Known(false)) => return Ok(Evaluated::Known(false)),
                 Ok(open) => match (&undecided, &open) {
-                    (None, _) | (Some(Evaluated::Unknown { .. }), Evaluated::Pending(_)) => undecided = Some(open),
+                    (None, _) | (Some(Evaluated::Unknown { .. }), Evaluated::Pending(_)) => {
+                        undecided = Some(open)
+                    }
                     _ => {}
                 },
                 // A part that stands before this one may yet be false, and then this one is never looked at.
@@ -218,7 +241,10 @@ impl Templar {
         syntax: &FileSyntax,
     ) -> Result<Evaluated<String>, EvalError> {
         let evaluation = Evaluation::new(self.clone(), scope.clone(), extra, Trace::default());
-        finish(&evaluation.trace, file::render(&evaluation, path, text, syntax))
+        finish(
+            &evaluation.trace,
+            file::render(&evaluation, path, text, syntax),
+        )
     }
 
     /// What a lookup finds for terms that were rendered before: the items of `with_items`, `with_fileglob` and the like.
@@ -234,9 +260,16 @@ impl Templar {
         scope: &Arc<dyn Scope>,
     ) -> Result<Evaluated<Vec<Value>>, EvalError> {
         self.evaluate(scope, |evaluation| {
-            let asked = lookups::Asked { evaluation: evaluation.clone(), terms, options };
-            let resolved = lookups::find(name, &asked).and_then(|found| found.iter().map(resolve::resolve).collect());
-            resolved.map_err(|error| EvalError::unresolved(evaluation, "", &Place::Bare(span, ""), &error))
+            let asked = lookups::Asked {
+                evaluation: evaluation.clone(),
+                terms,
+                options,
+            };
+            let resolved = lookups::find(name, &asked)
+                .and_then(|found| found.iter().map(resolve::resolve).collect());
+            resolved.map_err(|error| {
+                EvalError::unresolved(evaluation, "", &Place::Bare(span, ""), &error)
+            })
         })
     }
 
@@ -273,8 +306,15 @@ impl Templar {
         scope: &Arc<dyn Scope>,
         work: impl FnOnce(&Arc<Evaluation>) -> Result<T, EvalError>,
     ) -> Result<Evaluated<T>, EvalError> {
-        let evaluation = Evaluation::new(self.clone(), scope.clone(), BTreeMap::new(), Trace::default());
-        let result = poison::traced(&evaluation.trace, || evaluation::entered(&evaluation, || work(&evaluation)));
+        let evaluation = Evaluation::new(
+            self.clone(),
+            scope.clone(),
+            BTreeMap::new(),
+            Trace::default(),
+        );
+        let result = poison::traced(&evaluation.trace, || {
+            evaluation::entered(&evaluation, || work(&evaluation))
+        });
         finish(&evaluation.trace, result)
     }
 
@@ -313,7 +353,9 @@ fn finish<T>(trace: &Trace, result: Result<T, EvalError>) -> Result<Evaluated<T>
         return Ok(Evaluated::Pending(id));
     }
     if !touched.unknown.is_empty() {
-        return Ok(Evaluated::Unknown { because: touched.unknown.into_iter().collect() });
+        return Ok(Evaluated::Unknown {
+            because: touched.unknown.into_iter().collect(),
+        });
     }
     result.map(Evaluated::Known)
 }
@@ -333,7 +375,8 @@ fn environment(settings: &TemplateSettings) -> Environment<'static> {
             return Ok(());
         }
         evaluation::prints(value);
-        out.write_str(&python::text::printed(value)?).map_err(minijinja::Error::from)
+        out.write_str(&python::text::printed(value)?)
+            .map_err(minijinja::Error::from)
     });
     if let Ok(syntax) = file::syntax(&FileSyntax::default()) {
         environment.set_syntax(syntax);

@@ -30,10 +30,12 @@ pub(crate) fn view(node: &Node) -> Result<View<'_>, EvalError> {
     }
     if node.has_tag("vault") || node.has_tag("vault-encrypted") {
         return Err(EvalError::new(
-            Diagnostic::without_place("the value is encrypted with vault, and there is no key to open it")
-                .with_code(code::VAULT)
-                .at(node.span.clone())
-                .with_help("vault is not supported yet: give the value another way"),
+            Diagnostic::without_place(
+                "the value is encrypted with vault, and there is no key to open it",
+            )
+            .with_code(code::VAULT)
+            .at(node.span.clone())
+            .with_help("vault is not supported yet: give the value another way"),
         ));
     }
     Ok(match &node.kind {
@@ -53,7 +55,9 @@ pub(crate) fn plain(node: &Node) -> Value {
         Kind::Float(value) => Value::from(*value),
         Kind::Str(text) => Value::from(&**text),
         Kind::Seq(items) => items.iter().map(plain).collect::<Vec<_>>().into(),
-        Kind::Map(map) => Value::from_pairs(map.iter().map(|(key, value)| (plain(key), plain(value)))),
+        Kind::Map(map) => {
+            Value::from_pairs(map.iter().map(|(key, value)| (plain(key), plain(value))))
+        }
     }
 }
 
@@ -64,7 +68,11 @@ pub(crate) fn list(node: &Node) -> &[Node] {
 
 /// The keys of a map.
 pub(crate) fn keys(node: &Node) -> Vec<Value> {
-    node.as_map().into_iter().flat_map(|map| map.iter()).map(|(key, _)| plain(key)).collect()
+    node.as_map()
+        .into_iter()
+        .flat_map(|map| map.iter())
+        .map(|(key, _)| plain(key))
+        .collect()
 }
 
 /// The value under a key of any type, and the step to it in messages.
@@ -73,7 +81,9 @@ pub(crate) fn entry<'a>(node: &'a Node, key: &Value) -> Option<(String, &'a Node
     if let Some(name) = key.as_str() {
         return map.get(name).map(|value| (format!(".{name}"), value));
     }
-    map.iter().find(|(written, _)| plain(written) == *key).map(|(_, value)| (format!("[{key}]"), value))
+    map.iter()
+        .find(|(written, _)| plain(written) == *key)
+        .map(|(_, value)| (format!("[{key}]"), value))
 }
 
 /// The conditions of a `when:`: one, or a list that all have to hold.

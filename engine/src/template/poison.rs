@@ -128,7 +128,12 @@ impl Object for Poison {
         Ok(Value::from_dyn_object(self.clone()))
     }
 
-    fn call_method(self: &Arc<Self>, _: &mut State<'_, '_>, _: &str, _: &[Value]) -> Result<Value, Error> {
+    fn call_method(
+        self: &Arc<Self>,
+        _: &mut State<'_, '_>,
+        _: &str,
+        _: &[Value],
+    ) -> Result<Value, Error> {
         self.look();
         Ok(Value::from_dyn_object(self.clone()))
     }
@@ -142,17 +147,26 @@ impl Object for Poison {
 /// A value known only after apply, to be put into a result: `stdout` of a command in a plan. The name says what it is
 /// (`result.stdout`) when a plan explains what it could not decide.
 pub fn unknown_value(name: impl Into<String>) -> Value {
-    Value::from_object(Poison { reason: Reason::Unknown, name: name.into() })
+    Value::from_object(Poison {
+        reason: Reason::Unknown,
+        name: name.into(),
+    })
 }
 
 /// The value of a variable that is not known, met under its name.
 pub(crate) fn unknown_variable(name: &str) -> Value {
-    met(Poison { reason: Reason::Unknown, name: name.to_owned() })
+    met(Poison {
+        reason: Reason::Unknown,
+        name: name.to_owned(),
+    })
 }
 
 /// The value of a variable whose result is on its way.
 pub(crate) fn pending_variable(name: &str, id: PendingId) -> Value {
-    met(Poison { reason: Reason::Pending(id), name: name.to_owned() })
+    met(Poison {
+        reason: Reason::Pending(id),
+        name: name.to_owned(),
+    })
 }
 
 fn met(poison: Poison) -> Value {
@@ -169,7 +183,9 @@ pub(crate) fn is_poison(value: &Value) -> bool {
 
 /// Whether the value is not there yet; if so, notes that it was looked at.
 pub(crate) fn touch(value: &Value) -> bool {
-    let Some(poison) = value.downcast_object_ref::<Poison>() else { return false };
+    let Some(poison) = value.downcast_object_ref::<Poison>() else {
+        return false;
+    };
     poison.look();
     true
 }
@@ -206,7 +222,11 @@ impl Object for Missing {}
 
 /// The base for the next step of a chain: an undefined one may be passed over.
 pub(crate) fn step(value: &Value) -> Value {
-    if value.is_undefined() { Value::from_object(Missing) } else { value.clone() }
+    if value.is_undefined() {
+        Value::from_object(Missing)
+    } else {
+        value.clone()
+    }
 }
 
 /// An undefined value was used. The message names it when the error is explained.

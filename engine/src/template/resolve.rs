@@ -25,7 +25,8 @@ pub(crate) fn present(container: &Value, key: &Value, item: Value) -> Result<Val
     if !item.is_undefined() {
         return Ok(item);
     }
-    Err(why_undefined(container, key).map_or_else(|| poison::undefined(&item), EvalError::into_minijinja))
+    Err(why_undefined(container, key)
+        .map_or_else(|| poison::undefined(&item), EvalError::into_minijinja))
 }
 
 fn resolve_to(value: &Value, depth: usize) -> Result<Value, Error> {

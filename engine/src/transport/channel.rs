@@ -31,7 +31,7 @@ type Writer = Box<dyn AsyncWrite + Send + Unpin>;
 
 /// What runs on the other end, kept alive with the channel.
 pub(crate) enum Process {
-    Remote(openssh::Child<Arc<Session>>),
+    Remote { _kept: openssh::Child<Arc<Session>> },
     Local(tokio::process::Child),
 }
 
@@ -136,7 +136,7 @@ impl Receiver {
         let status: Option<ExitStatus> = match &mut self.process {
             Process::Local(child) => timeout(Duration::from_secs(2), child.wait()).await.ok().and_then(Result::ok),
             // The status of a remote helper comes with the child's consumption; its stderr says more.
-            Process::Remote(_) => None,
+            Process::Remote { .. } => None,
         };
         match status {
             Some(status) if status.success() => Ok(None),

@@ -1,6 +1,6 @@
 //! From what ssh wrote into its log to a [`ConnectError`].
 
-use std::{path::Path, process::Stdio, time::Duration};
+use std::{process::Stdio, time::Duration};
 
 use tokio::process::Command;
 

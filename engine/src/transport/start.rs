@@ -53,7 +53,7 @@ pub async fn connect(
                             return Err(not_started(&host, "ssh gave no channel", &Tail::default()));
                         };
                         let start = Start { host, r#become, settings, prompt: &prompt };
-                        return start.go(stdin, stdout, stderr, Process::Remote(child)).await;
+                        return start.go(stdin, stdout, stderr, Process::Remote { _kept: child }).await;
                     }
                     // A kept master may have died between its check and its use.
                     Err(_) if reused => {

@@ -2,10 +2,12 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use fleet_wire::{UndoClass, What};
+use rustix::fs::Access;
 
 use super::files::{self, Attributes, Found, Kind, Place, Refused};
+use super::reading::same;
 use super::users::acting;
-use super::{Body, Entry, Fault, Host, Meta, same};
+use super::{Body, Entry, Fault, Host, Meta};
 use crate::args::Mode;
 
 /// A file system entry that is wanted.
@@ -175,6 +177,10 @@ impl Host {
         let effect = self.effect(what, undo, assumed);
         let validate = validate.filter(|_| wanted.body.is_some());
         if self.recording {
+            let in_place = wanted.body.is_none() && same_kind(&before, &wanted.entry);
+            if !in_place && !assumed {
+                self.writable(place)?;
+            }
             if let (Some(validate), Some(body)) = (validate, &wanted.body) {
                 self.validate_planned(validate, place, body)?;
             }
@@ -203,13 +209,35 @@ impl Host {
         Ok(())
     }
 
+    /// Whether an entry could be put in a directory of the machine: a plan does not promise what an apply cannot do.
+    fn writable(&self, place: &Path) -> Result<(), Fault> {
+        let Some(parent) = place
+            .parent()
+            .filter(|parent| !self.overlay.defines(parent))
+        else {
+            return Ok(());
+        };
+        let access = acting(self.task.identity.as_ref(), || {
+            rustix::fs::access(parent, Access::WRITE_OK | Access::EXEC_OK)
+        })?;
+        match access {
+            // An open effect may make the directory; where none came, its absence was told already.
+            Ok(()) | Err(rustix::io::Errno::NOENT) => Ok(()),
+            Err(error) => Err(Fault::io("write", place, hint(error.into()))),
+        }
+    }
+
     /// Keeps the old content where the undo finds it.
     fn back_up(&mut self, place: &Path, before: &Entry, backup: &str) -> Result<(), Fault> {
         let Some(journal) = &self.journal else {
             return Ok(());
         };
         let to = journal.backup_path(backup);
-        let copied = files::open_file(place).and_then(|old| files::copy_private(&old, &to));
+        let copied = files::open_file(place).and_then(|old| {
+            let copied = files::copy_private(&old, &to)?;
+            to.parent().map_or(Ok(()), files::sync_dir)?;
+            Ok(copied)
+        });
         let copied = copied.map_err(|error| Fault::io("back up", place, error))?;
         match before {
             Entry::File(_, content) if content.sha256 != copied.sha256 => Err(moved(place)),
@@ -427,6 +455,13 @@ impl Host {
             ))),
         }
     }
+}
+
+fn same_kind(a: &Entry, b: &Entry) -> bool {
+    matches!(
+        (a, b),
+        (Entry::File(..), Entry::File(..)) | (Entry::Dir(_), Entry::Dir(_))
+    )
 }
 
 fn moved(place: &Path) -> Fault {

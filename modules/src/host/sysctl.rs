@@ -34,6 +34,7 @@ impl Host {
         if before == after {
             return Ok(false);
         }
+        self.as_root(&format!("set the kernel parameter {key}"))?;
         let assumed = self.open() && !self.overlay.sysctls.contains_key(&key);
         let what = What::Sysctl {
             key: key.clone(),

@@ -111,6 +111,7 @@ impl Host {
         if is_so(&state, action) {
             return Ok(());
         }
+        self.as_root(&format!("{action} {unit}"))?;
         let missing = !unit.is_empty() && !state.exists();
         if missing && !self.open() {
             return Err(Fault::new(format!(
@@ -222,7 +223,7 @@ fn of_files(action: UnitAction) -> bool {
 fn is_so(state: &UnitState, action: UnitAction) -> bool {
     match action {
         UnitAction::Start => state.running(),
-        UnitAction::Stop => matches!(state.active.as_str(), "inactive" | "deactivating"),
+        UnitAction::Stop => !state.running(),
         UnitAction::Enable => state.enabled == "enabled",
         UnitAction::Disable => state.enabled == "disabled",
         UnitAction::Mask => state.enabled == "masked" || state.load == "masked",

@@ -8,18 +8,47 @@ use crate::template::given::{Filter, Given, failed, items};
 use crate::template::python::text::{self, pairs};
 
 pub(super) const FILTERS: &[Filter] = &[
-    Filter { names: "b64encode", parameters: "encoding urlsafe", run: b64encode },
-    Filter { names: "b64decode", parameters: "encoding urlsafe", run: b64decode },
-    Filter { names: "urlencode", parameters: "", run: urlencode },
-    Filter { names: "urldecode", parameters: "", run: urldecode },
-    Filter { names: "urlsplit", parameters: "query", run: urlsplit },
-    Filter { names: "to_uuid", parameters: "namespace", run: to_uuid },
+    Filter {
+        names: "b64encode",
+        parameters: "encoding urlsafe",
+        run: b64encode,
+    },
+    Filter {
+        names: "b64decode",
+        parameters: "encoding urlsafe",
+        run: b64decode,
+    },
+    Filter {
+        names: "urlencode",
+        parameters: "",
+        run: urlencode,
+    },
+    Filter {
+        names: "urldecode",
+        parameters: "",
+        run: urldecode,
+    },
+    Filter {
+        names: "urlsplit",
+        parameters: "query",
+        run: urlsplit,
+    },
+    Filter {
+        names: "to_uuid",
+        parameters: "namespace",
+        run: to_uuid,
+    },
 ];
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 fn utf8_only(given: &Given) -> Result<(), Error> {
-    match given.text(0, "utf-8")?.to_ascii_lowercase().replace('_', "-").as_str() {
+    match given
+        .text(0, "utf-8")?
+        .to_ascii_lowercase()
+        .replace('_', "-")
+        .as_str()
+    {
         "utf-8" | "utf8" | "ascii" | "us-ascii" => Ok(()),
         other => Err(given.wrong(&format!("knows no encoding but utf-8, not `{other}`"))),
     }
@@ -30,7 +59,10 @@ fn b64encode(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Valu
     let text = text::str(value)?;
     let mut out = String::new();
     for chunk in text.as_bytes().chunks(3) {
-        let bits = chunk.iter().fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - chunk.len()));
+        let bits = chunk
+            .iter()
+            .fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte))
+            << (8 * (3 - chunk.len()));
         for at in 0..4 {
             if at > chunk.len() {
                 out.push('=');
@@ -39,7 +71,11 @@ fn b64encode(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Valu
             }
         }
     }
-    Ok(Value::from(if given.flag(1, false) { out.replace('+', "-").replace('/', "_") } else { out }))
+    Ok(Value::from(if given.flag(1, false) {
+        out.replace('+', "-").replace('/', "_")
+    } else {
+        out
+    }))
 }
 
 fn b64decode(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value, Error> {
@@ -48,13 +84,19 @@ fn b64decode(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Valu
     let wrong = || failed("the text is no base64");
     let mut bytes = Vec::new();
     let (mut bits, mut count) = (0_u32, 0);
-    for c in written.bytes().filter(|c| !c.is_ascii_whitespace() && *c != b'=') {
+    for c in written
+        .bytes()
+        .filter(|c| !c.is_ascii_whitespace() && *c != b'=')
+    {
         let c = match c {
             b'-' => b'+',
             b'_' => b'/',
             c => c,
         };
-        let digit = ALPHABET.iter().position(|known| *known == c).ok_or_else(wrong)?;
+        let digit = ALPHABET
+            .iter()
+            .position(|known| *known == c)
+            .ok_or_else(wrong)?;
         bits = bits << 6 | digit as u32;
         count += 1;
         if count == 4 {
@@ -68,13 +110,18 @@ fn b64decode(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Valu
         3 => bytes.extend([(bits >> 10) as u8, (bits >> 2) as u8]),
         _ => return Err(wrong()),
     }
-    String::from_utf8(bytes).map(Value::from).map_err(|_| failed("what the base64 stands for is no text (not UTF-8)"))
+    String::from_utf8(bytes)
+        .map(Value::from)
+        .map_err(|_| failed("what the base64 stands for is no text (not UTF-8)"))
 }
 
 fn percent_encoded(text: &str, safe: &str) -> String {
     let mut out = String::new();
     for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"_.-~".contains(&byte) || safe.as_bytes().contains(&byte) {
+        if byte.is_ascii_alphanumeric()
+            || b"_.-~".contains(&byte)
+            || safe.as_bytes().contains(&byte)
+        {
             out.push(byte as char);
         } else {
             out.push_str(&format!("%{byte:02X}"));
@@ -92,8 +139,12 @@ fn urlencode(_: &mut State<'_, '_>, value: &Value, _: &Given) -> Result<Value, E
             .collect::<Result<_, Error>>()?,
         _ => return Ok(percent_encoded(&text::str(value)?, "/").into()),
     };
-    let plus = |value: &Value| Ok::<_, Error>(percent_encoded(&text::str(value)?, " ").replace(' ', "+"));
-    let parts: Vec<String> = query.iter().map(|(key, value)| Ok(format!("{}={}", plus(key)?, plus(value)?))).collect::<Result<_, Error>>()?;
+    let plus =
+        |value: &Value| Ok::<_, Error>(percent_encoded(&text::str(value)?, " ").replace(' ', "+"));
+    let parts: Vec<String> = query
+        .iter()
+        .map(|(key, value)| Ok(format!("{}={}", plus(key)?, plus(value)?)))
+        .collect::<Result<_, Error>>()?;
     Ok(parts.join("&").into())
 }
 
@@ -102,7 +153,10 @@ fn urldecode(_: &mut State<'_, '_>, value: &Value, _: &Given) -> Result<Value, E
     let mut bytes = Vec::new();
     let mut rest = text.as_bytes();
     while let Some((first, after)) = rest.split_first() {
-        let code = (*first == b'%').then(|| after.get(..2)).flatten().and_then(|digits| std::str::from_utf8(digits).ok());
+        let code = (*first == b'%')
+            .then(|| after.get(..2))
+            .flatten()
+            .and_then(|digits| std::str::from_utf8(digits).ok());
         match code.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
             Some(byte) => {
                 bytes.push(byte);
@@ -121,23 +175,37 @@ fn urlsplit(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value
     let url = text::str(value)?;
     let (rest, fragment) = url.split_once('#').unwrap_or((&url, ""));
     let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
-    let scheme_end = rest.find(':').filter(|at| rest[..*at].chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c)) && *at > 0);
+    let scheme_end = rest.find(':').filter(|at| {
+        rest[..*at]
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
+            && *at > 0
+    });
     let (scheme, rest) = scheme_end.map_or(("", rest), |at| (&rest[..at], &rest[at + 1..]));
     let (netloc, path) = match rest.strip_prefix("//") {
         Some(rest) => rest.split_at(rest.find('/').unwrap_or(rest.len())),
         None => ("", rest),
     };
-    let (user, host) = netloc.rsplit_once('@').map_or((None, netloc), |(user, host)| (Some(user), host));
+    let (user, host) = netloc
+        .rsplit_once('@')
+        .map_or((None, netloc), |(user, host)| (Some(user), host));
     let (username, password) = user.map_or((None, None), |user| match user.split_once(':') {
         Some((name, password)) => (Some(name), Some(password)),
         None => (Some(user), None),
     });
     let (hostname, port) = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((address, port)) => (address, port.strip_prefix(':')),
-        None => host.split_once(':').map_or((host, None), |(host, port)| (host, Some(port))),
+        None => host
+            .split_once(':')
+            .map_or((host, None), |(host, port)| (host, Some(port))),
     };
-    let optional = |part: Option<&str>| part.filter(|part| !part.is_empty()).map_or_else(|| Value::from(()), Value::from);
-    let port = port.and_then(|port| port.parse::<u16>().ok()).map_or_else(|| Value::from(()), Value::from);
+    let optional = |part: Option<&str>| {
+        part.filter(|part| !part.is_empty())
+            .map_or_else(|| Value::from(()), Value::from)
+    };
+    let port = port
+        .and_then(|port| port.parse::<u16>().ok())
+        .map_or_else(|| Value::from(()), Value::from);
     let parts = [
         ("fragment", Value::from(fragment)),
         ("hostname", optional(Some(&hostname.to_lowercase()))),
@@ -165,14 +233,27 @@ const ANSIBLE: &str = "361E6D51-FAEC-444A-9079-341386DA8E2E";
 fn to_uuid(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value, Error> {
     let namespace = given.text(0, ANSIBLE)?;
     let digits: String = namespace.chars().filter(|c| *c != '-').collect();
-    let number = u128::from_str_radix(&digits, 16).ok().filter(|_| digits.len() == 32).ok_or_else(|| failed(format!("`{namespace}` is no UUID")))?;
+    let number = u128::from_str_radix(&digits, 16)
+        .ok()
+        .filter(|_| digits.len() == 32)
+        .ok_or_else(|| failed(format!("`{namespace}` is no UUID")))?;
     let mut hash = Sha1::new();
     hash.update(number.to_be_bytes());
     hash.update(text::str(value)?.as_bytes());
     let digest = hash.finalize();
-    let mut made = digest.iter().take(16).fold(0_u128, |made, byte| made << 8 | u128::from(*byte));
+    let mut made = digest
+        .iter()
+        .take(16)
+        .fold(0_u128, |made, byte| made << 8 | u128::from(*byte));
     made = made & !(0xf000_u128 << 64) | 0x5000_u128 << 64;
     made = made & !(0xc000_u128 << 48) | 0x8000_u128 << 48;
     let hex = format!("{made:032x}");
-    Ok(Value::from(format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])))
+    Ok(Value::from(format!(
+        "{}-{}-{}-{}-{}",
+        &hex[..8],
+        &hex[8..12],
+        &hex[12..16],
+        &hex[16..20],
+        &hex[20..]
+    )))
 }

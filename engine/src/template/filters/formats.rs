@@ -11,15 +11,51 @@ use crate::template::poison;
 use crate::template::python::text::{self, float, pairs, type_name};
 
 pub(super) const FILTERS: &[Filter] = &[
-    Filter { names: "to_json", parameters: "indent sort_keys ensure_ascii separators **", run: to_json },
-    Filter { names: "to_nice_json", parameters: "indent sort_keys ensure_ascii separators **", run: to_nice_json },
-    Filter { names: "tojson", parameters: "indent", run: tojson },
-    Filter { names: "from_json", parameters: "**", run: from_json },
-    Filter { names: "to_yaml", parameters: "indent width default_flow_style sort_keys allow_unicode **", run: to_yaml },
-    Filter { names: "to_nice_yaml", parameters: "indent width default_flow_style sort_keys allow_unicode **", run: to_nice_yaml },
-    Filter { names: "from_yaml", parameters: "", run: from_yaml },
-    Filter { names: "from_yaml_all", parameters: "", run: from_yaml_all },
-    Filter { names: "pprint", parameters: "", run: pprint },
+    Filter {
+        names: "to_json",
+        parameters: "indent sort_keys ensure_ascii separators **",
+        run: to_json,
+    },
+    Filter {
+        names: "to_nice_json",
+        parameters: "indent sort_keys ensure_ascii separators **",
+        run: to_nice_json,
+    },
+    Filter {
+        names: "tojson",
+        parameters: "indent",
+        run: tojson,
+    },
+    Filter {
+        names: "from_json",
+        parameters: "**",
+        run: from_json,
+    },
+    Filter {
+        names: "to_yaml",
+        parameters: "indent width default_flow_style sort_keys allow_unicode **",
+        run: to_yaml,
+    },
+    Filter {
+        names: "to_nice_yaml",
+        parameters: "indent width default_flow_style sort_keys allow_unicode **",
+        run: to_nice_yaml,
+    },
+    Filter {
+        names: "from_yaml",
+        parameters: "",
+        run: from_yaml,
+    },
+    Filter {
+        names: "from_yaml_all",
+        parameters: "",
+        run: from_yaml_all,
+    },
+    Filter {
+        names: "pprint",
+        parameters: "",
+        run: pprint,
+    },
 ];
 
 /// How JSON is written.
@@ -40,10 +76,22 @@ impl JsonStyle {
             Some(_) => Some(" ".repeat(usize::try_from(given.int(0, 0)?).unwrap_or(0).min(1000))),
         };
         let (item, key) = match given.some(3) {
-            Some(separators) => (text::str(&separators.get_item_by_index(0)?)?, text::str(&separators.get_item_by_index(1)?)?),
-            None => (if indent.is_some() { "," } else { ", " }.to_owned(), ": ".to_owned()),
+            Some(separators) => (
+                text::str(&separators.get_item_by_index(0)?)?,
+                text::str(&separators.get_item_by_index(1)?)?,
+            ),
+            None => (
+                if indent.is_some() { "," } else { ", " }.to_owned(),
+                ": ".to_owned(),
+            ),
         };
-        Ok(Self { indent, sort_keys: given.flag(1, sort_keys), ascii: given.flag(2, true), item, key })
+        Ok(Self {
+            indent,
+            sort_keys: given.flag(1, sort_keys),
+            ascii: given.flag(2, true),
+            item,
+            key,
+        })
     }
 
     fn line(&self, out: &mut String, depth: usize) {
@@ -70,14 +118,22 @@ impl JsonStyle {
                 let number = f64::try_from(value.clone())?;
                 out.push_str(&match number {
                     _ if number.is_nan() => "NaN".to_owned(),
-                    _ if number.is_infinite() => if number > 0.0 { "Infinity" } else { "-Infinity" }.to_owned(),
+                    _ if number.is_infinite() => if number > 0.0 {
+                        "Infinity"
+                    } else {
+                        "-Infinity"
+                    }
+                    .to_owned(),
                     _ => float(number),
                 });
             }
             ValueKind::String => self.text(out, value.as_str().unwrap_or_default()),
             ValueKind::Undefined => return Err(poison::undefined(value)),
             ValueKind::Seq | ValueKind::Iterable => {
-                let all: Vec<Value> = items(value)?.into_iter().filter(|item| !poison::is_omit(item)).collect();
+                let all: Vec<Value> = items(value)?
+                    .into_iter()
+                    .filter(|item| !poison::is_omit(item))
+                    .collect();
                 out.push('[');
                 for (at, item) in all.iter().enumerate() {
                     if at > 0 {
@@ -92,7 +148,10 @@ impl JsonStyle {
                 out.push(']');
             }
             ValueKind::Map => {
-                let mut all: Vec<(Value, Value)> = pairs(value)?.into_iter().filter(|pair| !poison::is_omit(&pair.1)).collect();
+                let mut all: Vec<(Value, Value)> = pairs(value)?
+                    .into_iter()
+                    .filter(|pair| !poison::is_omit(&pair.1))
+                    .collect();
                 if self.sort_keys {
                     all.sort_by(|a, b| a.0.cmp(&b.0));
                 }
@@ -111,7 +170,12 @@ impl JsonStyle {
                 }
                 out.push('}');
             }
-            _ => return Err(failed(format!("{} cannot be written as JSON", type_name(value)))),
+            _ => {
+                return Err(failed(format!(
+                    "{} cannot be written as JSON",
+                    type_name(value)
+                )));
+            }
         }
         Ok(())
     }
@@ -169,12 +233,18 @@ fn to_nice_json(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<V
 /// Jinja's own: sorted, and safe inside of HTML.
 fn tojson(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value, Error> {
     let written = json(value, &JsonStyle::of(given, None, true)?)?;
-    Ok(written.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026").replace('\'', "\\u0027").into())
+    Ok(written
+        .replace('<', "\\u003c")
+        .replace('>', "\\u003e")
+        .replace('&', "\\u0026")
+        .replace('\'', "\\u0027")
+        .into())
 }
 
 fn from_json(_: &mut State<'_, '_>, value: &Value, _: &Given) -> Result<Value, Error> {
     let written = text::str(value)?;
-    let parsed: serde_json::Value = serde_json::from_str(&written).map_err(|error| failed(format!("the text is no JSON: {error}")))?;
+    let parsed: serde_json::Value = serde_json::from_str(&written)
+        .map_err(|error| failed(format!("the text is no JSON: {error}")))?;
     Ok(of_json(&parsed))
 }
 
@@ -190,7 +260,10 @@ pub(crate) fn of_json(json: &serde_json::Value) -> Value {
         },
         serde_json::Value::String(text) => Value::from(text.as_str()),
         serde_json::Value::Array(all) => all.iter().map(of_json).collect::<Vec<_>>().into(),
-        serde_json::Value::Object(all) => Value::from_pairs(all.iter().map(|(key, value)| (key.as_str(), of_json(value)))),
+        serde_json::Value::Object(all) => Value::from_pairs(
+            all.iter()
+                .map(|(key, value)| (key.as_str(), of_json(value))),
+        ),
     }
 }
 
@@ -219,7 +292,8 @@ fn to_nice_yaml(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<V
 
 fn documents(value: &Value) -> Result<Vec<Value>, Error> {
     let source = Source::new("<text>", text::str(value)?);
-    let loaded = load(source).map_err(|error| failed(format!("the text is no YAML: {}", error.message)))?;
+    let loaded =
+        load(source).map_err(|error| failed(format!("the text is no YAML: {}", error.message)))?;
     Ok(loaded.documents.iter().map(nodes::plain).collect())
 }
 
@@ -227,7 +301,10 @@ fn from_yaml(_: &mut State<'_, '_>, value: &Value, _: &Given) -> Result<Value, E
     if value.kind() != ValueKind::String {
         return Ok(value.clone());
     }
-    Ok(documents(value)?.into_iter().next().unwrap_or_else(|| Value::from(())))
+    Ok(documents(value)?
+        .into_iter()
+        .next()
+        .unwrap_or_else(|| Value::from(())))
 }
 
 fn from_yaml_all(_: &mut State<'_, '_>, value: &Value, _: &Given) -> Result<Value, Error> {

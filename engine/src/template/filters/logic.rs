@@ -9,22 +9,44 @@ use crate::template::python::{text, truth};
 
 /// Filters that get undefined values, too.
 pub(super) const LENIENT: &[Filter] = &[
-    Filter { names: "default d", parameters: "default_value boolean", run: default },
-    Filter { names: "mandatory", parameters: "msg", run: mandatory },
-    Filter { names: "ternary", parameters: "true_val false_val none_val", run: ternary },
-    Filter { names: "type_debug", parameters: "", run: type_debug },
+    Filter {
+        names: "default d",
+        parameters: "default_value boolean",
+        run: default,
+    },
+    Filter {
+        names: "mandatory",
+        parameters: "msg",
+        run: mandatory,
+    },
+    Filter {
+        names: "ternary",
+        parameters: "true_val false_val none_val",
+        run: ternary,
+    },
+    Filter {
+        names: "type_debug",
+        parameters: "",
+        run: type_debug,
+    },
 ];
 
-pub(super) const FILTERS: &[Filter] = &[
-    Filter { names: "bool", parameters: "", run: boolean },
-];
+pub(super) const FILTERS: &[Filter] = &[Filter {
+    names: "bool",
+    parameters: "",
+    run: boolean,
+}];
 
 fn default(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value, Error> {
     if poison::touch(value) {
         return Ok(value.clone());
     }
     let missing = value.is_undefined() || (given.flag(1, false) && !value.is_true());
-    Ok(if missing { given.get(0).cloned().unwrap_or_else(|| Value::from("")) } else { value.clone() })
+    Ok(if missing {
+        given.get(0).cloned().unwrap_or_else(|| Value::from(""))
+    } else {
+        value.clone()
+    })
 }
 
 fn mandatory(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value, Error> {
@@ -63,8 +85,12 @@ fn type_debug(_: &mut State<'_, '_>, value: &Value, _: &Given) -> Result<Value, 
 fn boolean(_: &mut State<'_, '_>, value: &Value, _: &Given) -> Result<Value, Error> {
     Ok(match value.kind() {
         ValueKind::Bool => value.clone(),
-        ValueKind::String => Value::from(value.as_str().and_then(truth::from_text).unwrap_or(false)),
-        ValueKind::Number => Value::from(f64::try_from(value.clone()).is_ok_and(|number| number == 1.0)),
+        ValueKind::String => {
+            Value::from(value.as_str().and_then(truth::from_text).unwrap_or(false))
+        }
+        ValueKind::Number => {
+            Value::from(f64::try_from(value.clone()).is_ok_and(|number| number == 1.0))
+        }
         _ => Value::from(false),
     })
 }

@@ -9,14 +9,46 @@ use crate::template::poison;
 use crate::template::python::text::{self, pairs};
 
 pub(super) const FILTERS: &[Filter] = &[
-    Filter { names: "dict2items", parameters: "key_name value_name", run: dict2items },
-    Filter { names: "items2dict", parameters: "key_name value_name", run: items2dict },
-    Filter { names: "combine", parameters: "* recursive list_merge", run: combine },
-    Filter { names: "dictsort", parameters: "case_sensitive by reverse", run: dictsort },
-    Filter { names: "items", parameters: "", run: item_pairs },
-    Filter { names: "extract", parameters: "container morekeys", run: extract },
-    Filter { names: "rekey_on_member", parameters: "key duplicates", run: rekey_on_member },
-    Filter { names: "attr", parameters: "name", run: attr },
+    Filter {
+        names: "dict2items",
+        parameters: "key_name value_name",
+        run: dict2items,
+    },
+    Filter {
+        names: "items2dict",
+        parameters: "key_name value_name",
+        run: items2dict,
+    },
+    Filter {
+        names: "combine",
+        parameters: "* recursive list_merge",
+        run: combine,
+    },
+    Filter {
+        names: "dictsort",
+        parameters: "case_sensitive by reverse",
+        run: dictsort,
+    },
+    Filter {
+        names: "items",
+        parameters: "",
+        run: item_pairs,
+    },
+    Filter {
+        names: "extract",
+        parameters: "container morekeys",
+        run: extract,
+    },
+    Filter {
+        names: "rekey_on_member",
+        parameters: "key duplicates",
+        run: rekey_on_member,
+    },
+    Filter {
+        names: "attr",
+        parameters: "name",
+        run: attr,
+    },
 ];
 
 fn dict2items(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value, Error> {
@@ -35,7 +67,9 @@ fn items2dict(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Val
         let part = |name: &str| {
             let part = item.get_attr(name)?;
             if part.is_undefined() {
-                return Err(failed(format!("items2dict needs `{key_name}` and `{value_name}` in every item; one has no `{name}`")));
+                return Err(failed(format!(
+                    "items2dict needs `{key_name}` and `{value_name}` in every item; one has no `{name}`"
+                )));
             }
             Ok(part)
         };
@@ -64,7 +98,9 @@ fn combine(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value,
         "prepend" => ListMerge::Prepend,
         "append_rp" => ListMerge::AppendNew,
         "prepend_rp" => ListMerge::PrependNew,
-        other => return Err(given.wrong(&format!("knows no list_merge `{other}`: replace, keep, append, prepend, append_rp, prepend_rp"))),
+        other => return Err(given.wrong(&format!(
+            "knows no list_merge `{other}`: replace, keep, append, prepend, append_rp, prepend_rp"
+        ))),
     };
     let mut layers = Vec::new();
     for part in std::iter::once(value).chain(&given.rest) {
@@ -86,7 +122,12 @@ fn gather(part: &Value, layers: &mut Vec<Value>) -> Result<(), Error> {
                 gather(&item, layers)?;
             }
         }
-        _ => return Err(failed(format!("combine needs dictionaries, found {}", text::type_name(part)))),
+        _ => {
+            return Err(failed(format!(
+                "combine needs dictionaries, found {}",
+                text::type_name(part)
+            )));
+        }
     }
     Ok(())
 }
@@ -97,7 +138,8 @@ fn merged(under: &Value, over: &Value, recursive: bool, merge: ListMerge) -> Res
         let value = match made.get(&key) {
             None => new,
             Some(old) => {
-                let list = |value: &Value| matches!(value.kind(), ValueKind::Seq | ValueKind::Iterable);
+                let list =
+                    |value: &Value| matches!(value.kind(), ValueKind::Seq | ValueKind::Iterable);
                 if recursive && old.kind() == ValueKind::Map && new.kind() == ValueKind::Map {
                     merged(old, &new, recursive, merge)?
                 } else if list(old) && list(&new) {
@@ -115,7 +157,10 @@ fn merged(under: &Value, over: &Value, recursive: bool, merge: ListMerge) -> Res
 fn merged_list(old: &Value, new: &Value, merge: ListMerge) -> Result<Value, Error> {
     let (old, new) = (items(old)?, items(new)?);
     let without = |list: &[Value], present: &[Value]| -> Vec<Value> {
-        list.iter().filter(|item| !present.contains(item)).cloned().collect()
+        list.iter()
+            .filter(|item| !present.contains(item))
+            .cloned()
+            .collect()
     };
     Ok(match merge {
         ListMerge::Replace => new,
@@ -139,15 +184,25 @@ fn dictsort(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value
     };
     let case = given.flag(0, false);
     let mut found = pairs(value)?;
-    found.sort_by_cached_key(|(key, item)| super::sequences::sort_key(if by_value { item } else { key }, case));
+    found.sort_by_cached_key(|(key, item)| {
+        super::sequences::sort_key(if by_value { item } else { key }, case)
+    });
     if given.flag(2, false) {
         found.reverse();
     }
-    Ok(found.into_iter().map(|(key, item)| Value::from(vec![key, item])).collect::<Vec<_>>().into())
+    Ok(found
+        .into_iter()
+        .map(|(key, item)| Value::from(vec![key, item]))
+        .collect::<Vec<_>>()
+        .into())
 }
 
 fn item_pairs(_: &mut State<'_, '_>, value: &Value, _: &Given) -> Result<Value, Error> {
-    Ok(pairs(value)?.into_iter().map(|(key, item)| Value::from(vec![key, item])).collect::<Vec<_>>().into())
+    Ok(pairs(value)?
+        .into_iter()
+        .map(|(key, item)| Value::from(vec![key, item]))
+        .collect::<Vec<_>>()
+        .into())
 }
 
 fn extract(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value, Error> {
@@ -171,9 +226,17 @@ fn rekey_on_member(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Resul
     let overwrite = match given.text(1, "error")?.as_str() {
         "error" => false,
         "overwrite" => true,
-        other => return Err(given.wrong(&format!("knows duplicates=error and overwrite, not `{other}`"))),
+        other => {
+            return Err(given.wrong(&format!(
+                "knows duplicates=error and overwrite, not `{other}`"
+            )));
+        }
     };
-    let all = if value.kind() == ValueKind::Map { pairs(value)?.into_iter().map(|pair| pair.1).collect() } else { items(value)? };
+    let all = if value.kind() == ValueKind::Map {
+        pairs(value)?.into_iter().map(|pair| pair.1).collect()
+    } else {
+        items(value)?
+    };
     let mut made = IndexMap::new();
     for item in all {
         let key = item.get_item(member)?;
@@ -181,7 +244,10 @@ fn rekey_on_member(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Resul
             return Err(failed(format!("an item has no `{member}` to be found by")));
         }
         if made.insert(key.clone(), item).is_some() && !overwrite {
-            return Err(failed(format!("two items have `{member}` {}", text::repr(&key)?)));
+            return Err(failed(format!(
+                "two items have `{member}` {}",
+                text::repr(&key)?
+            )));
         }
     }
     Ok(Value::from_pairs(made))

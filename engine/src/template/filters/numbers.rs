@@ -7,23 +7,70 @@ use crate::template::given::{Filter, Given, failed, items};
 use crate::template::python::text;
 
 pub(super) const FILTERS: &[Filter] = &[
-    Filter { names: "int", parameters: "default base", run: int },
-    Filter { names: "float", parameters: "default", run: float },
-    Filter { names: "abs", parameters: "", run: abs },
-    Filter { names: "round", parameters: "precision method", run: round },
-    Filter { names: "log", parameters: "base", run: log },
-    Filter { names: "pow", parameters: "exponent", run: pow },
-    Filter { names: "root", parameters: "base", run: root },
-    Filter { names: "sum", parameters: "attribute start", run: sum },
-    Filter { names: "filesizeformat", parameters: "binary", run: filesizeformat },
-    Filter { names: "human_readable", parameters: "isbits unit", run: human_readable },
-    Filter { names: "human_to_bytes", parameters: "default_unit isbits", run: human_to_bytes },
+    Filter {
+        names: "int",
+        parameters: "default base",
+        run: int,
+    },
+    Filter {
+        names: "float",
+        parameters: "default",
+        run: float,
+    },
+    Filter {
+        names: "abs",
+        parameters: "",
+        run: abs,
+    },
+    Filter {
+        names: "round",
+        parameters: "precision method",
+        run: round,
+    },
+    Filter {
+        names: "log",
+        parameters: "base",
+        run: log,
+    },
+    Filter {
+        names: "pow",
+        parameters: "exponent",
+        run: pow,
+    },
+    Filter {
+        names: "root",
+        parameters: "base",
+        run: root,
+    },
+    Filter {
+        names: "sum",
+        parameters: "attribute start",
+        run: sum,
+    },
+    Filter {
+        names: "filesizeformat",
+        parameters: "binary",
+        run: filesizeformat,
+    },
+    Filter {
+        names: "human_readable",
+        parameters: "isbits unit",
+        run: human_readable,
+    },
+    Filter {
+        names: "human_to_bytes",
+        parameters: "default_unit isbits",
+        run: human_to_bytes,
+    },
 ];
 
 fn number(value: &Value) -> Result<f64, Error> {
     match value.kind() {
         ValueKind::Number | ValueKind::Bool => f64::try_from(value.clone()),
-        _ => Err(failed(format!("expected a number, found {}", text::type_name(value)))),
+        _ => Err(failed(format!(
+            "expected a number, found {}",
+            text::type_name(value)
+        ))),
     }
 }
 
@@ -34,7 +81,10 @@ fn whole(number: f64) -> Option<Value> {
 
 fn int(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value, Error> {
     let default = given.get(0).cloned().unwrap_or_else(|| Value::from(0));
-    let base = u32::try_from(given.int(1, 10)?).ok().filter(|base| (2..=36).contains(base)).ok_or_else(|| given.wrong("needs a `base` from 2 to 36"))?;
+    let base = u32::try_from(given.int(1, 10)?)
+        .ok()
+        .filter(|base| (2..=36).contains(base))
+        .ok_or_else(|| given.wrong("needs a `base` from 2 to 36"))?;
     Ok(match value.kind() {
         ValueKind::Bool => Value::from(i64::from(value.is_true())),
         ValueKind::Number if value.is_integer() => value.clone(),
@@ -64,23 +114,28 @@ fn parse_int(written: &str, base: u32) -> Option<Value> {
     if let Ok(found) = i128::from_str_radix(digits, base) {
         return Some(Value::from(i128::from(sign) * found));
     }
-    (base == 10).then(|| plain.parse::<f64>().ok().and_then(whole)).flatten()
+    (base == 10)
+        .then(|| plain.parse::<f64>().ok().and_then(whole))
+        .flatten()
 }
 
 fn float(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value, Error> {
     let default = || given.get(0).cloned().unwrap_or_else(|| Value::from(0.0));
     Ok(match value.kind() {
         ValueKind::Number | ValueKind::Bool => Value::from(number(value)?),
-        ValueKind::String => {
-            value.as_str().and_then(|written| written.trim().replace('_', "").parse::<f64>().ok()).map_or_else(default, Value::from)
-        }
+        ValueKind::String => value
+            .as_str()
+            .and_then(|written| written.trim().replace('_', "").parse::<f64>().ok())
+            .map_or_else(default, Value::from),
         _ => default(),
     })
 }
 
 fn abs(_: &mut State<'_, '_>, value: &Value, _: &Given) -> Result<Value, Error> {
     if let Some(whole) = value.as_i64().filter(|_| value.is_integer()) {
-        return Ok(whole.checked_abs().map_or_else(|| Value::from(whole.unsigned_abs()), Value::from));
+        return Ok(whole
+            .checked_abs()
+            .map_or_else(|| Value::from(whole.unsigned_abs()), Value::from));
     }
     Ok(Value::from(number(value)?.abs()))
 }
@@ -89,19 +144,33 @@ fn round(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value, E
     let precision = i32::try_from(given.int(0, 0)?).unwrap_or(0);
     let value = number(value)?;
     let scale = 10_f64.powi(precision.abs());
-    let scaled = if precision < 0 { value / scale } else { value * scale };
+    let scaled = if precision < 0 {
+        value / scale
+    } else {
+        value * scale
+    };
     let rounded = match given.text(1, "common")?.as_str() {
         "ceil" => scaled.ceil(),
         "floor" => scaled.floor(),
         "common" if precision >= 0 => {
             // Correct decimal rounding, halves to even, as Python's round().
             let places = usize::try_from(precision).unwrap_or(0);
-            return Ok(format!("{value:.places$}").parse::<f64>().map_or(Value::from(value), Value::from));
+            return Ok(format!("{value:.places$}")
+                .parse::<f64>()
+                .map_or(Value::from(value), Value::from));
         }
         "common" => scaled.round_ties_even(),
-        other => return Err(given.wrong(&format!("knows the methods common, ceil and floor, not `{other}`"))),
+        other => {
+            return Err(given.wrong(&format!(
+                "knows the methods common, ceil and floor, not `{other}`"
+            )));
+        }
     };
-    Ok(Value::from(if precision < 0 { rounded * scale } else { rounded / scale }))
+    Ok(Value::from(if precision < 0 {
+        rounded * scale
+    } else {
+        rounded / scale
+    }))
 }
 
 fn log(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value, Error> {
@@ -110,7 +179,11 @@ fn log(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value, Err
         None => value.ln(),
         Some(base) => {
             let base = number(base)?;
-            if base == 10.0 { value.log10() } else { value.ln() / base.ln() }
+            if base == 10.0 {
+                value.log10()
+            } else {
+                value.ln() / base.ln()
+            }
         }
     }))
 }
@@ -122,7 +195,11 @@ fn pow(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value, Err
 fn root(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value, Error> {
     let value = number(value)?;
     let base = given.some(0).map_or(Ok(2.0), number)?;
-    Ok(Value::from(if base == 2.0 { value.sqrt() } else { value.powf(1.0 / base) }))
+    Ok(Value::from(if base == 2.0 {
+        value.sqrt()
+    } else {
+        value.powf(1.0 / base)
+    }))
 }
 
 fn sum(state: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value, Error> {
@@ -158,7 +235,10 @@ const UNITS: [char; 8] = ['K', 'M', 'G', 'T', 'P', 'E', 'Z', 'Y'];
 
 fn filesizeformat(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value, Error> {
     let bytes = match value.as_str() {
-        Some(written) => written.trim().parse().map_err(|_| failed(format!("`{written}` is no number")))?,
+        Some(written) => written
+            .trim()
+            .parse()
+            .map_err(|_| failed(format!("`{written}` is no number")))?,
         None => number(value)?,
     };
     let binary = given.flag(0, false);
@@ -173,7 +253,11 @@ fn filesizeformat(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result
     for (at, name) in ["k", "M", "G", "T", "P", "E", "Z", "Y"].iter().enumerate() {
         unit *= base;
         if bytes < unit || at == 7 {
-            let name = if binary { format!("{}i", name.to_uppercase()) } else { (*name).to_owned() };
+            let name = if binary {
+                format!("{}i", name.to_uppercase())
+            } else {
+                (*name).to_owned()
+            };
             return Ok(Value::from(format!("{:.1} {name}B", base * bytes / unit)));
         }
     }
@@ -182,10 +266,17 @@ fn filesizeformat(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result
 
 fn human_readable(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value, Error> {
     let size = match value.as_str() {
-        Some(written) => written.trim().parse().map_err(|_| failed(format!("`{written}` is no number")))?,
+        Some(written) => written
+            .trim()
+            .parse()
+            .map_err(|_| failed(format!("`{written}` is no number")))?,
         None => number(value)?,
     };
-    let base = if given.flag(0, false) { "bits" } else { "Bytes" };
+    let base = if given.flag(0, false) {
+        "bits"
+    } else {
+        "Bytes"
+    };
     let wanted = given.some(1).map(text::str).transpose()?;
     for (at, unit) in UNITS.iter().enumerate().rev() {
         let limit = 1024_f64.powi(i32::try_from(at).unwrap_or(0) + 1);
@@ -203,16 +294,24 @@ fn human_readable(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result
 
 fn human_to_bytes(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value, Error> {
     let written = text::str(value)?;
-    let wrong = || failed(format!("`{written}` is no size: write a number and a unit, such as `10 MB`"));
+    let wrong = || {
+        failed(format!(
+            "`{written}` is no size: write a number and a unit, such as `10 MB`"
+        ))
+    };
     let plain = written.trim();
-    let split = plain.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(plain.len());
+    let split = plain
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(plain.len());
     let size: f64 = plain[..split].parse().map_err(|_| wrong())?;
     let mut unit = plain[split..].trim().to_owned();
     if unit.is_empty() {
         unit = given.text(0, "")?;
     }
     let bits = given.flag(1, false);
-    let Some(first) = unit.chars().next() else { return Ok(Value::from(size.round_ties_even() as i64)) };
+    let Some(first) = unit.chars().next() else {
+        return Ok(Value::from(size.round_ties_even() as i64));
+    };
     let upper = first.to_ascii_uppercase();
     let rest = &unit[first.len_utf8()..];
     let power = match UNITS.iter().position(|known| *known == upper) {
@@ -230,5 +329,7 @@ fn human_to_bytes(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result
     if !fits {
         return Err(wrong());
     }
-    Ok(Value::from((size * 1024_f64.powi(power)).round_ties_even() as i64))
+    Ok(Value::from(
+        (size * 1024_f64.powi(power)).round_ties_even() as i64
+    ))
 }

@@ -8,11 +8,31 @@ use crate::template::poison;
 use crate::template::python::{format, mutable, text};
 
 pub(super) const FILTERS: &[Filter] = &[
-    Filter { names: "__step", parameters: "", run: step },
-    Filter { names: "__look", parameters: "", run: look },
-    Filter { names: "__concat", parameters: "other", run: concat },
-    Filter { names: "__percent", parameters: "other", run: percent },
-    Filter { names: "__mutable", parameters: "", run: made_mutable },
+    Filter {
+        names: "__step",
+        parameters: "",
+        run: step,
+    },
+    Filter {
+        names: "__look",
+        parameters: "",
+        run: look,
+    },
+    Filter {
+        names: "__concat",
+        parameters: "other",
+        run: concat,
+    },
+    Filter {
+        names: "__percent",
+        parameters: "other",
+        run: percent,
+    },
+    Filter {
+        names: "__mutable",
+        parameters: "",
+        run: made_mutable,
+    },
 ];
 
 fn step(_: &mut State<'_, '_>, value: &Value, _: &Given) -> Result<Value, Error> {
@@ -43,7 +63,11 @@ fn percent(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value,
     }
     let numeric = |value: &Value| matches!(value.kind(), ValueKind::Number | ValueKind::Bool);
     if !numeric(value) || !numeric(other) {
-        return Err(failed(format!("`%` cannot be used on {} and {}", text::type_name(value), text::type_name(other))));
+        return Err(failed(format!(
+            "`%` cannot be used on {} and {}",
+            text::type_name(value),
+            text::type_name(other)
+        )));
     }
     let is_float = |value: &Value| value.kind() == ValueKind::Number && !value.is_integer();
     if is_float(value) || is_float(other) {
@@ -53,9 +77,16 @@ fn percent(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value,
         }
         return Ok(Value::from(a - b * (a / b).floor()));
     }
-    let (a, b) = (i128::try_from(value.clone())?, i128::try_from(other.clone())?);
+    let (a, b) = (
+        i128::try_from(value.clone())?,
+        i128::try_from(other.clone())?,
+    );
     let remainder = a.checked_rem(b).ok_or_else(|| failed("division by zero"))?;
-    let floored = if remainder != 0 && (remainder < 0) != (b < 0) { remainder + b } else { remainder };
+    let floored = if remainder != 0 && (remainder < 0) != (b < 0) {
+        remainder + b
+    } else {
+        remainder
+    };
     Ok(i64::try_from(floored).map_or_else(|_| Value::from(floored), Value::from))
 }
 

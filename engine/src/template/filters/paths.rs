@@ -9,20 +9,76 @@ use crate::template::given::{Filter, Given, failed, items};
 use crate::template::python::text;
 
 pub(super) const FILTERS: &[Filter] = &[
-    Filter { names: "basename", parameters: "", run: basename },
-    Filter { names: "dirname", parameters: "", run: dirname },
-    Filter { names: "splitext", parameters: "", run: splitext },
-    Filter { names: "path_join", parameters: "", run: path_join },
-    Filter { names: "normpath", parameters: "", run: normpath },
-    Filter { names: "relpath", parameters: "start", run: relpath },
-    Filter { names: "realpath", parameters: "", run: realpath },
-    Filter { names: "expanduser", parameters: "", run: expanduser },
-    Filter { names: "expandvars", parameters: "", run: expandvars },
-    Filter { names: "commonpath", parameters: "", run: commonpath },
-    Filter { names: "fileglob", parameters: "", run: fileglob },
-    Filter { names: "win_basename", parameters: "", run: win_basename },
-    Filter { names: "win_dirname", parameters: "", run: win_dirname },
-    Filter { names: "win_splitdrive", parameters: "", run: win_splitdrive },
+    Filter {
+        names: "basename",
+        parameters: "",
+        run: basename,
+    },
+    Filter {
+        names: "dirname",
+        parameters: "",
+        run: dirname,
+    },
+    Filter {
+        names: "splitext",
+        parameters: "",
+        run: splitext,
+    },
+    Filter {
+        names: "path_join",
+        parameters: "",
+        run: path_join,
+    },
+    Filter {
+        names: "normpath",
+        parameters: "",
+        run: normpath,
+    },
+    Filter {
+        names: "relpath",
+        parameters: "start",
+        run: relpath,
+    },
+    Filter {
+        names: "realpath",
+        parameters: "",
+        run: realpath,
+    },
+    Filter {
+        names: "expanduser",
+        parameters: "",
+        run: expanduser,
+    },
+    Filter {
+        names: "expandvars",
+        parameters: "",
+        run: expandvars,
+    },
+    Filter {
+        names: "commonpath",
+        parameters: "",
+        run: commonpath,
+    },
+    Filter {
+        names: "fileglob",
+        parameters: "",
+        run: fileglob,
+    },
+    Filter {
+        names: "win_basename",
+        parameters: "",
+        run: win_basename,
+    },
+    Filter {
+        names: "win_dirname",
+        parameters: "",
+        run: win_dirname,
+    },
+    Filter {
+        names: "win_splitdrive",
+        parameters: "",
+        run: win_splitdrive,
+    },
 ];
 
 fn basename(_: &mut State<'_, '_>, value: &Value, _: &Given) -> Result<Value, Error> {
@@ -34,7 +90,11 @@ fn dirname(_: &mut State<'_, '_>, value: &Value, _: &Given) -> Result<Value, Err
     let path = text::str(value)?;
     let head = path.rfind('/').map_or("", |at| &path[..=at]);
     let stripped = head.trim_end_matches('/');
-    Ok(Value::from(if stripped.is_empty() { head } else { stripped }))
+    Ok(Value::from(if stripped.is_empty() {
+        head
+    } else {
+        stripped
+    }))
 }
 
 fn splitext(_: &mut State<'_, '_>, value: &Value, _: &Given) -> Result<Value, Error> {
@@ -42,8 +102,13 @@ fn splitext(_: &mut State<'_, '_>, value: &Value, _: &Given) -> Result<Value, Er
     let start = path.rfind('/').map_or(0, |at| at + 1);
     let name = &path[start..];
     let leading = name.len() - name.trim_start_matches('.').len();
-    let at = name[leading..].rfind('.').map_or(path.len(), |at| start + leading + at);
-    Ok(Value::from(vec![Value::from(&path[..at]), Value::from(&path[at..])]))
+    let at = name[leading..]
+        .rfind('.')
+        .map_or(path.len(), |at| start + leading + at);
+    Ok(Value::from(vec![
+        Value::from(&path[..at]),
+        Value::from(&path[at..]),
+    ]))
 }
 
 fn path_join(_: &mut State<'_, '_>, value: &Value, _: &Given) -> Result<Value, Error> {
@@ -92,19 +157,32 @@ fn normpath(_: &mut State<'_, '_>, value: &Value, _: &Given) -> Result<Value, Er
 
 /// The path from the playbook's directory on, as the controller's working directory is none of our business.
 fn absolute(path: &str) -> Result<String, Error> {
-    let base = evaluation::current()?.templar.settings().playbook_dir.clone();
+    let base = evaluation::current()?
+        .templar
+        .settings()
+        .playbook_dir
+        .clone();
     Ok(normalized(&base.join(path).to_string_lossy()))
 }
 
 fn relpath(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value, Error> {
     let path = absolute(&text::str(value)?)?;
     let start = absolute(&given.text(0, ".")?)?;
-    let parts = |path: &str| path.split('/').filter(|part| !part.is_empty()).map(str::to_owned).collect::<Vec<_>>();
+    let parts = |path: &str| {
+        path.split('/')
+            .filter(|part| !part.is_empty())
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
     let (path, start) = (parts(&path), parts(&start));
     let common = path.iter().zip(&start).take_while(|(a, b)| a == b).count();
     let mut steps = vec!["..".to_owned(); start.len() - common];
     steps.extend_from_slice(&path[common..]);
-    Ok(Value::from(if steps.is_empty() { ".".to_owned() } else { steps.join("/") }))
+    Ok(Value::from(if steps.is_empty() {
+        ".".to_owned()
+    } else {
+        steps.join("/")
+    }))
 }
 
 fn realpath(_: &mut State<'_, '_>, value: &Value, _: &Given) -> Result<Value, Error> {
@@ -128,7 +206,13 @@ fn realpath(_: &mut State<'_, '_>, value: &Value, _: &Given) -> Result<Value, Er
 
 fn expanduser(_: &mut State<'_, '_>, value: &Value, _: &Given) -> Result<Value, Error> {
     let path = text::str(value)?;
-    Ok(Value::from(evaluation::current()?.templar.expand_user(Path::new(&path)).to_string_lossy().into_owned()))
+    Ok(Value::from(
+        evaluation::current()?
+            .templar
+            .expand_user(Path::new(&path))
+            .to_string_lossy()
+            .into_owned(),
+    ))
 }
 
 fn expandvars(_: &mut State<'_, '_>, value: &Value, _: &Given) -> Result<Value, Error> {
@@ -145,7 +229,9 @@ fn expandvars(_: &mut State<'_, '_>, value: &Value, _: &Given) -> Result<Value, 
                 None => ("", 0),
             }
         } else {
-            let end = after.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(after.len());
+            let end = after
+                .find(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+                .unwrap_or(after.len());
             (&after[..end], end)
         };
         match controller.environment(name).filter(|_| !name.is_empty()) {
@@ -159,30 +245,56 @@ fn expandvars(_: &mut State<'_, '_>, value: &Value, _: &Given) -> Result<Value, 
 }
 
 fn commonpath(_: &mut State<'_, '_>, value: &Value, _: &Given) -> Result<Value, Error> {
-    let paths: Vec<String> = items(value)?.iter().map(text::str).collect::<Result<_, _>>()?;
-    let first = paths.first().ok_or_else(|| failed("commonpath needs at least one path"))?;
+    let paths: Vec<String> = items(value)?
+        .iter()
+        .map(text::str)
+        .collect::<Result<_, _>>()?;
+    let first = paths
+        .first()
+        .ok_or_else(|| failed("commonpath needs at least one path"))?;
     let absolute = first.starts_with('/');
     if paths.iter().any(|path| path.starts_with('/') != absolute) {
         return Err(failed("commonpath cannot mix absolute and relative paths"));
     }
-    let split = |path: &str| path.split('/').filter(|part| !part.is_empty() && *part != ".").map(str::to_owned).collect::<Vec<_>>();
+    let split = |path: &str| {
+        path.split('/')
+            .filter(|part| !part.is_empty() && *part != ".")
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
     let mut common = split(first);
     for path in &paths {
-        let kept = common.iter().zip(split(path)).take_while(|(a, b)| *a == b).count();
+        let kept = common
+            .iter()
+            .zip(split(path))
+            .take_while(|(a, b)| *a == b)
+            .count();
         common.truncate(kept);
     }
-    Ok(Value::from(format!("{}{}", if absolute { "/" } else { "" }, common.join("/"))))
+    Ok(Value::from(format!(
+        "{}{}",
+        if absolute { "/" } else { "" },
+        common.join("/")
+    )))
 }
 
 fn fileglob(_: &mut State<'_, '_>, value: &Value, _: &Given) -> Result<Value, Error> {
     let pattern = absolute(&text::str(value)?)?;
     let controller = evaluation::current()?.templar.controller();
     let found = crate::template::glob::files(&*controller, Path::new(&pattern));
-    Ok(found.into_iter().map(|path| Value::from(path.to_string_lossy().into_owned())).collect::<Vec<_>>().into())
+    Ok(found
+        .into_iter()
+        .map(|path| Value::from(path.to_string_lossy().into_owned()))
+        .collect::<Vec<_>>()
+        .into())
 }
 
 fn win_parts(path: &str) -> (&str, &str, &str) {
-    let drive = if path.as_bytes().get(1) == Some(&b':') { 2 } else { 0 };
+    let drive = if path.as_bytes().get(1) == Some(&b':') {
+        2
+    } else {
+        0
+    };
     let rest = &path[drive..];
     let name = rest.rfind(['\\', '/']).map_or(0, |at| at + 1);
     (&path[..drive], &rest[..name], &rest[name..])
@@ -196,11 +308,17 @@ fn win_dirname(_: &mut State<'_, '_>, value: &Value, _: &Given) -> Result<Value,
     let path = text::str(value)?;
     let (drive, head, _) = win_parts(&path);
     let stripped = head.trim_end_matches(['\\', '/']);
-    Ok(Value::from(format!("{drive}{}", if stripped.is_empty() { head } else { stripped })))
+    Ok(Value::from(format!(
+        "{drive}{}",
+        if stripped.is_empty() { head } else { stripped }
+    )))
 }
 
 fn win_splitdrive(_: &mut State<'_, '_>, value: &Value, _: &Given) -> Result<Value, Error> {
     let path = text::str(value)?;
     let (drive, _, _) = win_parts(&path);
-    Ok(Value::from(vec![Value::from(drive), Value::from(&path[drive.len()..])]))
+    Ok(Value::from(vec![
+        Value::from(drive),
+        Value::from(&path[drive.len()..]),
+    ]))
 }

@@ -8,10 +8,26 @@ use crate::template::given::{Filter, Given, failed, items};
 use crate::template::python::text;
 
 pub(super) const FILTERS: &[Filter] = &[
-    Filter { names: "regex_replace", parameters: "pattern replacement ignorecase multiline count mandatory_count", run: replace },
-    Filter { names: "regex_search", parameters: "regex * ignorecase multiline", run: search },
-    Filter { names: "regex_findall", parameters: "regex multiline ignorecase", run: findall },
-    Filter { names: "regex_escape", parameters: "re_type", run: escape },
+    Filter {
+        names: "regex_replace",
+        parameters: "pattern replacement ignorecase multiline count mandatory_count",
+        run: replace,
+    },
+    Filter {
+        names: "regex_search",
+        parameters: "regex * ignorecase multiline",
+        run: search,
+    },
+    Filter {
+        names: "regex_findall",
+        parameters: "regex multiline ignorecase",
+        run: findall,
+    },
+    Filter {
+        names: "regex_escape",
+        parameters: "re_type",
+        run: escape,
+    },
 ];
 
 /// Compiles a pattern of Python's `re`.
@@ -21,18 +37,28 @@ pub(super) const FILTERS: &[Filter] = &[
 pub(crate) fn python(pattern: &str, ignore_case: bool, multiline: bool) -> Result<Regex, Error> {
     for unsupported in ["(?=", "(?!", "(?<=", "(?<!"] {
         if pattern.contains(unsupported) {
-            return Err(failed(format!("the pattern `{pattern}` looks around (`{unsupported}…)`), which is not supported: match the neighbours, too, and put a group around what you want")));
+            return Err(failed(format!(
+                "the pattern `{pattern}` looks around (`{unsupported}…)`), which is not supported: match the neighbours, too, and put a group around what you want"
+            )));
         }
     }
     RegexBuilder::new(&translated(pattern))
         .case_insensitive(ignore_case)
         .multi_line(multiline)
         .build()
-        .map_err(|error| failed(format!("the pattern `{pattern}` is wrong: {}", first_line(&error.to_string()))))
+        .map_err(|error| {
+            failed(format!(
+                "the pattern `{pattern}` is wrong: {}",
+                first_line(&error.to_string())
+            ))
+        })
 }
 
 fn first_line(said: &str) -> &str {
-    said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or(said).trim_start_matches("error: ")
+    said.lines()
+        .rfind(|line| !line.trim().is_empty())
+        .unwrap_or(said)
+        .trim_start_matches("error: ")
 }
 
 /// What Python writes otherwise: `\Z` for the very end, and `[` unescaped in a set.
@@ -53,9 +79,16 @@ fn translated(pattern: &str) -> String {
                         out.pop();
                         out.push(next);
                     }
-                    Some(next @ ('"' | '\'' | '/' | ' ' | ':' | ',' | ';' | '=' | '@' | '!' | '%' | '_' | '`')) => {
+                    Some(
+                        next @ ('"' | '\'' | '/' | ' ' | ':' | ',' | ';' | '=' | '@' | '!' | '%'
+                        | '_' | '`'),
+                    ) => {
                         out.pop();
-                        if next == ' ' { out.push_str("\\x20") } else { out.push(next) }
+                        if next == ' ' {
+                            out.push_str("\\x20")
+                        } else {
+                            out.push(next)
+                        }
                     }
                     Some(next) => out.push(next),
                     None => {}
@@ -92,7 +125,9 @@ fn expanded(replacement: &str, captures: &Captures<'_>) -> Result<String, Error>
     let mut rest = replacement.chars().peekable();
     let group = |name: &str| -> Result<String, Error> {
         let found = match name.parse::<usize>() {
-            Ok(number) if number >= captures.len() => return Err(failed(format!("the pattern has no group {number}"))),
+            Ok(number) if number >= captures.len() => {
+                return Err(failed(format!("the pattern has no group {number}")));
+            }
             Ok(number) => captures.get(number),
             Err(_) => captures.name(name),
         };
@@ -118,7 +153,11 @@ fn expanded(replacement: &str, captures: &Captures<'_>) -> Result<String, Error>
             Some('n') => out.push('\n'),
             Some('t') => out.push('\t'),
             Some('r') => out.push('\r'),
-            Some(other) if other.is_ascii_alphabetic() => return Err(failed(format!("`\\{other}` means nothing in a replacement"))),
+            Some(other) if other.is_ascii_alphabetic() => {
+                return Err(failed(format!(
+                    "`\\{other}` means nothing in a replacement"
+                )));
+            }
             Some(other) => {
                 if other != '\\' {
                     out.push('\\');
@@ -133,7 +172,11 @@ fn expanded(replacement: &str, captures: &Captures<'_>) -> Result<String, Error>
 
 fn replace(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value, Error> {
     let text = text::str(value)?;
-    let pattern = python(&given.text(0, "")?, given.flag(2, false), given.flag(3, false))?;
+    let pattern = python(
+        &given.text(0, "")?,
+        given.flag(2, false),
+        given.flag(3, false),
+    )?;
     let replacement = given.text(1, "")?;
     let count = usize::try_from(given.int(4, 0)?).unwrap_or(0);
     let mut out = String::new();
@@ -143,7 +186,9 @@ fn replace(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value,
         if count > 0 && done == count {
             break;
         }
-        let Some(whole) = captures.get(0) else { continue };
+        let Some(whole) = captures.get(0) else {
+            continue;
+        };
         out.push_str(&text[last..whole.start()]);
         out.push_str(&expanded(&replacement, &captures)?);
         last = whole.end();
@@ -152,7 +197,9 @@ fn replace(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value,
     out.push_str(&text[last..]);
     let wanted = given.int(5, 0)?;
     if wanted > 0 && done as i64 != wanted {
-        return Err(failed(format!("{done} matches were replaced where {wanted} were expected")));
+        return Err(failed(format!(
+            "{done} matches were replaced where {wanted} were expected"
+        )));
     }
     Ok(out.into())
 }
@@ -160,27 +207,43 @@ fn replace(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value,
 fn search(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value, Error> {
     let text = text::str(value)?;
     // `ignorecase` and `multiline` come by name, what to take of the match by place.
-    let pattern = python(&given.need(0).and_then(text::str)?, given.flag(1, false), given.flag(2, false))?;
-    let Some(captures) = pattern.captures(&text) else { return Ok(Value::from(())) };
-    let part = |found: Option<regex::Match<'_>>| found.map_or_else(|| Value::from(()), |found| Value::from(found.as_str()));
+    let pattern = python(
+        &given.need(0).and_then(text::str)?,
+        given.flag(1, false),
+        given.flag(2, false),
+    )?;
+    let Some(captures) = pattern.captures(&text) else {
+        return Ok(Value::from(()));
+    };
+    let part = |found: Option<regex::Match<'_>>| {
+        found.map_or_else(|| Value::from(()), |found| Value::from(found.as_str()))
+    };
     if given.rest.is_empty() {
         return Ok(part(captures.get(0)));
     }
     let mut parts = Vec::new();
     for wanted in &given.rest {
         let wanted = text::str(wanted)?;
-        let found = if let Some(number) = wanted.strip_prefix('\\').and_then(|number| number.parse::<usize>().ok()) {
+        let found = if let Some(number) = wanted
+            .strip_prefix('\\')
+            .and_then(|number| number.parse::<usize>().ok())
+        {
             if number >= captures.len() {
                 return Err(failed(format!("the pattern has no group {number}")));
             }
             captures.get(number)
-        } else if let Some(name) = wanted.strip_prefix("\\g<").and_then(|name| name.strip_suffix('>')) {
+        } else if let Some(name) = wanted
+            .strip_prefix("\\g<")
+            .and_then(|name| name.strip_suffix('>'))
+        {
             match name.parse::<usize>() {
                 Ok(number) => captures.get(number),
                 Err(_) => captures.name(name),
             }
         } else {
-            return Err(failed(format!("`{wanted}` names no group: write `\\\\1` or `\\\\g<name>`")));
+            return Err(failed(format!(
+                "`{wanted}` names no group: write `\\\\1` or `\\\\g<name>`"
+            )));
         };
         parts.push(part(found));
     }
@@ -189,19 +252,37 @@ fn search(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value, 
 
 fn findall(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value, Error> {
     let text = text::str(value)?;
-    let pattern = python(&given.need(0).and_then(text::str)?, given.flag(2, false), given.flag(1, false))?;
-    let group = |captures: &Captures<'_>, number| captures.get(number).map_or("", |found| found.as_str()).to_owned();
-    let all = pattern.captures_iter(&text).map(|captures| match captures.len() {
-        1 => Value::from(group(&captures, 0)),
-        2 => Value::from(group(&captures, 1)),
-        groups => Value::from((1..groups).map(|number| Value::from(group(&captures, number))).collect::<Vec<_>>()),
-    });
+    let pattern = python(
+        &given.need(0).and_then(text::str)?,
+        given.flag(2, false),
+        given.flag(1, false),
+    )?;
+    let group = |captures: &Captures<'_>, number| {
+        captures
+            .get(number)
+            .map_or("", |found| found.as_str())
+            .to_owned()
+    };
+    let all = pattern
+        .captures_iter(&text)
+        .map(|captures| match captures.len() {
+            1 => Value::from(group(&captures, 0)),
+            2 => Value::from(group(&captures, 1)),
+            groups => Value::from(
+                (1..groups)
+                    .map(|number| Value::from(group(&captures, number)))
+                    .collect::<Vec<_>>(),
+            ),
+        });
     Ok(all.collect::<Vec<_>>().into())
 }
 
 fn escape(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value, Error> {
     if matches!(value.kind(), ValueKind::Seq | ValueKind::Iterable) {
-        let escaped: Result<Vec<Value>, Error> = items(value)?.iter().map(|item| escaped(&text::str(item)?, given)).collect();
+        let escaped: Result<Vec<Value>, Error> = items(value)?
+            .iter()
+            .map(|item| escaped(&text::str(item)?, given))
+            .collect();
         return Ok(escaped?.into());
     }
     escaped(&text::str(value)?, given)
@@ -211,7 +292,11 @@ fn escaped(text: &str, given: &Given) -> Result<Value, Error> {
     let special = match given.text(0, "python")?.as_str() {
         "python" => "()[]{}?*+-|^$\\.&~# \t\n\r\u{b}\u{c}",
         "posix_basic" => "].[^$*\\",
-        other => return Err(given.wrong(&format!("knows the types python and posix_basic, not `{other}`"))),
+        other => {
+            return Err(given.wrong(&format!(
+                "knows the types python and posix_basic, not `{other}`"
+            )));
+        }
     };
     let mut out = String::new();
     for c in text.chars() {

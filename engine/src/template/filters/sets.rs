@@ -9,17 +9,39 @@ use super::selection::attribute;
 use crate::template::given::{Filter, Given, items};
 
 pub(super) const FILTERS: &[Filter] = &[
-    Filter { names: "unique", parameters: "case_sensitive attribute", run: unique },
-    Filter { names: "union", parameters: "other", run: union },
-    Filter { names: "intersect", parameters: "other", run: intersect },
-    Filter { names: "difference", parameters: "other", run: difference },
-    Filter { names: "symmetric_difference", parameters: "other", run: symmetric_difference },
+    Filter {
+        names: "unique",
+        parameters: "case_sensitive attribute",
+        run: unique,
+    },
+    Filter {
+        names: "union",
+        parameters: "other",
+        run: union,
+    },
+    Filter {
+        names: "intersect",
+        parameters: "other",
+        run: intersect,
+    },
+    Filter {
+        names: "difference",
+        parameters: "other",
+        run: difference,
+    },
+    Filter {
+        names: "symmetric_difference",
+        parameters: "other",
+        run: symmetric_difference,
+    },
 ];
 
 /// The items that `keep` wants, each once.
 fn once(all: Vec<Value>, keep: impl Fn(&Value) -> bool) -> Vec<Value> {
     let mut seen = HashSet::new();
-    all.into_iter().filter(|item| keep(item) && seen.insert(item.clone())).collect()
+    all.into_iter()
+        .filter(|item| keep(item) && seen.insert(item.clone()))
+        .collect()
 }
 
 fn unique(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value, Error> {
@@ -57,9 +79,19 @@ fn difference(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Val
     Ok(once(items(value)?, |item| !other.contains(item)).into())
 }
 
-fn symmetric_difference(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value, Error> {
+fn symmetric_difference(
+    _: &mut State<'_, '_>,
+    value: &Value,
+    given: &Given,
+) -> Result<Value, Error> {
     let (left, right) = (items(value)?, items(given.need(0)?)?);
-    let (in_left, in_right): (HashSet<Value>, HashSet<Value>) = (left.iter().cloned().collect(), right.iter().cloned().collect());
+    let (in_left, in_right): (HashSet<Value>, HashSet<Value>) = (
+        left.iter().cloned().collect(),
+        right.iter().cloned().collect(),
+    );
     let all = [left, right].concat();
-    Ok(once(all, |item| in_left.contains(item) != in_right.contains(item)).into())
+    Ok(once(all, |item| {
+        in_left.contains(item) != in_right.contains(item)
+    })
+    .into())
 }

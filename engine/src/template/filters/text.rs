@@ -7,26 +7,106 @@ use crate::template::given::{Filter, Given, failed};
 use crate::template::python::{format, methods, text};
 
 pub(super) const FILTERS: &[Filter] = &[
-    Filter { names: "string", parameters: "", run: string },
-    Filter { names: "lower", parameters: "", run: lower },
-    Filter { names: "upper", parameters: "", run: upper },
-    Filter { names: "capitalize", parameters: "", run: capitalize },
-    Filter { names: "title", parameters: "", run: title },
-    Filter { names: "trim", parameters: "chars", run: trim },
-    Filter { names: "replace", parameters: "old new count", run: replace },
-    Filter { names: "split", parameters: "sep maxsplit", run: split },
-    Filter { names: "format", parameters: "* **", run: formatted },
-    Filter { names: "indent", parameters: "width first blank", run: indent },
-    Filter { names: "center", parameters: "width", run: center },
-    Filter { names: "truncate", parameters: "length killwords end leeway", run: truncate },
-    Filter { names: "wordcount", parameters: "", run: wordcount },
-    Filter { names: "wordwrap", parameters: "width break_long_words wrapstring break_on_hyphens", run: wordwrap },
-    Filter { names: "comment", parameters: "style decoration newline prefix prefix_count postfix postfix_count beginning end", run: comment },
-    Filter { names: "quote", parameters: "", run: quote },
-    Filter { names: "escape e forceescape", parameters: "", run: escape },
-    Filter { names: "safe", parameters: "", run: string },
-    Filter { names: "striptags", parameters: "", run: striptags },
-    Filter { names: "xmlattr", parameters: "autospace", run: xmlattr },
+    Filter {
+        names: "string",
+        parameters: "",
+        run: string,
+    },
+    Filter {
+        names: "lower",
+        parameters: "",
+        run: lower,
+    },
+    Filter {
+        names: "upper",
+        parameters: "",
+        run: upper,
+    },
+    Filter {
+        names: "capitalize",
+        parameters: "",
+        run: capitalize,
+    },
+    Filter {
+        names: "title",
+        parameters: "",
+        run: title,
+    },
+    Filter {
+        names: "trim",
+        parameters: "chars",
+        run: trim,
+    },
+    Filter {
+        names: "replace",
+        parameters: "old new count",
+        run: replace,
+    },
+    Filter {
+        names: "split",
+        parameters: "sep maxsplit",
+        run: split,
+    },
+    Filter {
+        names: "format",
+        parameters: "* **",
+        run: formatted,
+    },
+    Filter {
+        names: "indent",
+        parameters: "width first blank",
+        run: indent,
+    },
+    Filter {
+        names: "center",
+        parameters: "width",
+        run: center,
+    },
+    Filter {
+        names: "truncate",
+        parameters: "length killwords end leeway",
+        run: truncate,
+    },
+    Filter {
+        names: "wordcount",
+        parameters: "",
+        run: wordcount,
+    },
+    Filter {
+        names: "wordwrap",
+        parameters: "width break_long_words wrapstring break_on_hyphens",
+        run: wordwrap,
+    },
+    Filter {
+        names: "comment",
+        parameters: "style decoration newline prefix prefix_count postfix postfix_count beginning end",
+        run: comment,
+    },
+    Filter {
+        names: "quote",
+        parameters: "",
+        run: quote,
+    },
+    Filter {
+        names: "escape e forceescape",
+        parameters: "",
+        run: escape,
+    },
+    Filter {
+        names: "safe",
+        parameters: "",
+        run: string,
+    },
+    Filter {
+        names: "striptags",
+        parameters: "",
+        run: striptags,
+    },
+    Filter {
+        names: "xmlattr",
+        parameters: "autospace",
+        run: xmlattr,
+    },
 ];
 
 fn string(_: &mut State<'_, '_>, value: &Value, _: &Given) -> Result<Value, Error> {
@@ -44,7 +124,11 @@ fn upper(_: &mut State<'_, '_>, value: &Value, _: &Given) -> Result<Value, Error
 fn capitalize(_: &mut State<'_, '_>, value: &Value, _: &Given) -> Result<Value, Error> {
     let text = text::str(value)?;
     let mut letters = text.chars();
-    let first: String = letters.next().into_iter().flat_map(char::to_uppercase).collect();
+    let first: String = letters
+        .next()
+        .into_iter()
+        .flat_map(char::to_uppercase)
+        .collect();
     Ok(Value::from(first + &letters.as_str().to_lowercase()))
 }
 
@@ -75,7 +159,11 @@ fn trim(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value, Er
 }
 
 fn replace(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value, Error> {
-    let (text, old, new) = (text::str(value)?, given.need(0).and_then(text::str)?, given.need(1).and_then(text::str)?);
+    let (text, old, new) = (
+        text::str(value)?,
+        given.need(0).and_then(text::str)?,
+        given.need(1).and_then(text::str)?,
+    );
     Ok(match usize::try_from(given.int(2, -1)?) {
         Ok(count) => text.replacen(&old, &new, count),
         Err(_) => text.replace(&old, &new),
@@ -85,7 +173,10 @@ fn replace(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value,
 
 fn split(state: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value, Error> {
     let none = || Value::from(());
-    let arguments = [given.get(0).cloned().unwrap_or_else(none), given.get(1).cloned().unwrap_or_else(|| Value::from(-1))];
+    let arguments = [
+        given.get(0).cloned().unwrap_or_else(none),
+        given.get(1).cloned().unwrap_or_else(|| Value::from(-1)),
+    ];
     methods::call(state, &text::str(value)?.into(), "split", &arguments)
 }
 
@@ -110,7 +201,11 @@ fn indent(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value, 
     let (first, blank) = (given.flag(1, false), given.flag(2, false));
     let mut out = String::new();
     for (at, line) in text.split_inclusive('\n').enumerate() {
-        let indented = if at == 0 { first } else { blank || !line.trim_end_matches('\n').is_empty() };
+        let indented = if at == 0 {
+            first
+        } else {
+            blank || !line.trim_end_matches('\n').is_empty()
+        };
         if indented {
             out.push_str(&by);
         }
@@ -123,26 +218,46 @@ fn indent(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value, 
 }
 
 fn center(state: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value, Error> {
-    methods::call(state, &text::str(value)?.into(), "center", &[given.get(0).cloned().unwrap_or_else(|| Value::from(80))])
+    methods::call(
+        state,
+        &text::str(value)?.into(),
+        "center",
+        &[given.get(0).cloned().unwrap_or_else(|| Value::from(80))],
+    )
 }
 
 fn truncate(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value, Error> {
     let text: Vec<char> = text::str(value)?.chars().collect();
     let end = given.text(2, "...")?;
-    let size = |place, default| given.int(place, default).map(|size| usize::try_from(size).unwrap_or(0));
+    let size = |place, default| {
+        given
+            .int(place, default)
+            .map(|size| usize::try_from(size).unwrap_or(0))
+    };
     let (length, leeway) = (size(0, 255)?, size(3, 5)?);
     if text.len() <= length.saturating_add(leeway) {
         return Ok(value.clone());
     }
-    let kept: String = text[..length.saturating_sub(end.chars().count())].iter().collect();
+    let kept: String = text[..length.saturating_sub(end.chars().count())]
+        .iter()
+        .collect();
     if given.flag(1, false) {
         return Ok(Value::from(kept + &end));
     }
-    Ok(Value::from(format!("{}{end}", kept.rsplit_once(' ').map_or(kept.as_str(), |(head, _)| head))))
+    Ok(Value::from(format!(
+        "{}{end}",
+        kept.rsplit_once(' ')
+            .map_or(kept.as_str(), |(head, _)| head)
+    )))
 }
 
 fn wordcount(_: &mut State<'_, '_>, value: &Value, _: &Given) -> Result<Value, Error> {
-    Ok(Value::from(text::str(value)?.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty()).count()))
+    Ok(Value::from(
+        text::str(value)?
+            .split(|c: char| !c.is_alphanumeric() && c != '_')
+            .filter(|word| !word.is_empty())
+            .count(),
+    ))
 }
 
 fn wordwrap(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value, Error> {
@@ -151,7 +266,10 @@ fn wordwrap(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value
     let between = given.text(2, "\n")?;
     let hyphens = given.flag(3, true);
     let text = text::str(value)?;
-    let lines: Vec<String> = text.lines().map(|line| wrapped(line, width, break_long, hyphens).join(&between)).collect();
+    let lines: Vec<String> = text
+        .lines()
+        .map(|line| wrapped(line, width, break_long, hyphens).join(&between))
+        .collect();
     Ok(lines.join(&between).into())
 }
 
@@ -192,34 +310,67 @@ fn comment(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value,
         "c" => ("// ", "", ""),
         "cblock" => (" * ", "/*", " */"),
         "xml" => (" - ", "<!--", "-->"),
-        other => return Err(given.wrong(&format!("knows the styles plain, erlang, c, cblock and xml, not `{other}`"))),
+        other => {
+            return Err(given.wrong(&format!(
+                "knows the styles plain, erlang, c, cblock and xml, not `{other}`"
+            )));
+        }
     };
     let decoration = given.text(1, decoration)?;
     let newline = given.text(2, "\n")?;
     let (beginning, end) = (given.text(7, beginning)?, given.text(8, end)?);
     let bare = decoration.trim_end().to_owned();
-    let block = |text: String, count: i64| (0..count.clamp(0, 1000)).map(|_| format!("{text}{newline}")).collect::<String>();
+    let block = |text: String, count: i64| {
+        (0..count.clamp(0, 1000))
+            .map(|_| format!("{text}{newline}"))
+            .collect::<String>()
+    };
     let prefix = block(given.text(3, &bare)?, given.int(4, 1)?);
     let postfix_count = given.int(6, 1)?;
     let postfix_text = given.text(5, &bare)?;
-    let postfix = (0..postfix_count.clamp(0, 1000)).map(|_| format!("{newline}{postfix_text}")).collect::<String>();
+    let postfix = (0..postfix_count.clamp(0, 1000))
+        .map(|_| format!("{newline}{postfix_text}"))
+        .collect::<String>();
     let text = text::str(value)?;
-    let body: Vec<String> = text.split(&*newline).map(|line| format!("{decoration}{line}").trim_end_matches(' ').to_owned()).collect();
-    let beginning = if beginning.is_empty() { String::new() } else { beginning + &newline };
-    let end = if end.is_empty() { String::new() } else { format!("{newline}{end}") };
+    let body: Vec<String> = text
+        .split(&*newline)
+        .map(|line| {
+            format!("{decoration}{line}")
+                .trim_end_matches(' ')
+                .to_owned()
+        })
+        .collect();
+    let beginning = if beginning.is_empty() {
+        String::new()
+    } else {
+        beginning + &newline
+    };
+    let end = if end.is_empty() {
+        String::new()
+    } else {
+        format!("{newline}{end}")
+    };
     Ok(format!("{beginning}{prefix}{}{postfix}{end}", body.join(&newline)).into())
 }
 
 /// The text as one word for a shell.
 pub(crate) fn shell_quoted(text: &str) -> String {
-    if !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "@%+=:,./-_".contains(c)) {
+    if !text.is_empty()
+        && text
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "@%+=:,./-_".contains(c))
+    {
         return text.to_owned();
     }
     format!("'{}'", text.replace('\'', "'\"'\"'"))
 }
 
 fn quote(_: &mut State<'_, '_>, value: &Value, _: &Given) -> Result<Value, Error> {
-    let text = if value.is_none() { String::new() } else { text::str(value)? };
+    let text = if value.is_none() {
+        String::new()
+    } else {
+        text::str(value)?
+    };
     Ok(shell_quoted(&text).into())
 }
 
@@ -248,14 +399,25 @@ fn striptags(_: &mut State<'_, '_>, value: &Value, _: &Given) -> Result<Value, E
     let mut rest = text.as_str();
     while let Some(start) = rest.find('<') {
         out.push_str(&rest[..start]);
-        let end = if rest[start..].starts_with("<!--") { rest[start..].find("-->").map(|at| at + 3) } else { rest[start..].find('>').map(|at| at + 1) };
+        let end = if rest[start..].starts_with("<!--") {
+            rest[start..].find("-->").map(|at| at + 3)
+        } else {
+            rest[start..].find('>').map(|at| at + 1)
+        };
         let Some(end) = end else { break };
         rest = &rest[start + end..];
     }
     out.push_str(rest);
     let words: Vec<&str> = out.split_whitespace().collect();
     let plain = words.join(" ");
-    Ok(plain.replace("&lt;", "<").replace("&gt;", ">").replace("&#34;", "\"").replace("&quot;", "\"").replace("&#39;", "'").replace("&amp;", "&").into())
+    Ok(plain
+        .replace("&lt;", "<")
+        .replace("&gt;", ">")
+        .replace("&#34;", "\"")
+        .replace("&quot;", "\"")
+        .replace("&#39;", "'")
+        .replace("&amp;", "&")
+        .into())
 }
 
 fn xmlattr(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value, Error> {
@@ -268,8 +430,16 @@ fn xmlattr(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value,
         if key.contains(|c: char| c.is_whitespace() || "/>=".contains(c)) {
             return Err(failed(format!("`{key}` is no name of an attribute")));
         }
-        parts.push(format!("{}=\"{}\"", escaped(&key), escaped(&text::str(&item)?)));
+        parts.push(format!(
+            "{}=\"{}\"",
+            escaped(&key),
+            escaped(&text::str(&item)?)
+        ));
     }
     let joined = parts.join(" ");
-    Ok(Value::from(if given.flag(0, true) && !joined.is_empty() { format!(" {joined}") } else { joined }))
+    Ok(Value::from(if given.flag(0, true) && !joined.is_empty() {
+        format!(" {joined}")
+    } else {
+        joined
+    }))
 }

@@ -14,8 +14,16 @@ use crate::template::given::{Filter, Given, failed};
 use crate::template::python::text;
 
 pub(super) const FILTERS: &[Filter] = &[
-    Filter { names: "strftime", parameters: "second utc", run: strftime },
-    Filter { names: "to_datetime", parameters: "format", run: to_datetime },
+    Filter {
+        names: "strftime",
+        parameters: "second utc",
+        run: strftime,
+    },
+    Filter {
+        names: "to_datetime",
+        parameters: "format",
+        run: to_datetime,
+    },
 ];
 
 /// A point in time without a zone, as Python's `datetime`.
@@ -48,16 +56,26 @@ impl Object for Moment {
         Some(self.0.cmp(&other.downcast_ref::<Self>()?.0))
     }
 
-    fn call_method(self: &Arc<Self>, _: &mut State<'_, '_>, method: &str, arguments: &[Value]) -> Result<Value, Error> {
+    fn call_method(
+        self: &Arc<Self>,
+        _: &mut State<'_, '_>,
+        method: &str,
+        arguments: &[Value],
+    ) -> Result<Value, Error> {
         match method {
             "strftime" => {
-                let format = Given::bind("strftime", "format", arguments)?.need(0).and_then(text::str)?;
+                let format = Given::bind("strftime", "format", arguments)?
+                    .need(0)
+                    .and_then(text::str)?;
                 formatted(&format, self.0)
             }
             "isoformat" => Ok(Value::from(self.0.to_string())),
             "timestamp" => {
                 let zone = TimeZone::UTC;
-                let zoned = self.0.to_zoned_datetime(zone).map_err(|error| failed(error.to_string()))?;
+                let zoned = self
+                    .0
+                    .to_zoned_datetime(zone)
+                    .map_err(|error| failed(error.to_string()))?;
                 Ok(Value::from(zoned.timestamp().as_microsecond() as f64 / 1e6))
             }
             _ => Err(Error::from(ErrorKind::UnknownMethod)),
@@ -70,13 +88,21 @@ impl Object for Moment {
 }
 
 fn formatted(format: &str, moment: DateTime) -> Result<Value, Error> {
-    jiff::fmt::strtime::format(format, moment).map(Value::from).map_err(|error| failed(format!("`{format}` is no format of a time: {error}")))
+    jiff::fmt::strtime::format(format, moment)
+        .map(Value::from)
+        .map_err(|error| failed(format!("`{format}` is no format of a time: {error}")))
 }
 
 /// The civil time of a moment in UTC or in the controller's zone.
 fn civil(seconds: f64, utc: bool) -> Result<DateTime, Error> {
-    let moment = Timestamp::from_microsecond((seconds * 1e6) as i64).map_err(|error| failed(error.to_string()))?;
-    let zone = if utc { TimeZone::UTC } else { TimeZone::get(&evaluation::current()?.templar.controller().time_zone()).unwrap_or(TimeZone::UTC) };
+    let moment = Timestamp::from_microsecond((seconds * 1e6) as i64)
+        .map_err(|error| failed(error.to_string()))?;
+    let zone = if utc {
+        TimeZone::UTC
+    } else {
+        TimeZone::get(&evaluation::current()?.templar.controller().time_zone())
+            .unwrap_or(TimeZone::UTC)
+    };
     Ok(zone.to_datetime(moment))
 }
 
@@ -93,8 +119,12 @@ fn strftime(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value
     let seconds = match given.some(0) {
         None => evaluation::current()?.templar.controller().now(),
         Some(second) => match second.as_str() {
-            Some(written) => written.trim().parse().map_err(|_| failed(format!("`{written}` is no number of seconds")))?,
-            None => f64::try_from(second.clone()).map_err(|_| failed("strftime needs seconds since 1970"))?,
+            Some(written) => written
+                .trim()
+                .parse()
+                .map_err(|_| failed(format!("`{written}` is no number of seconds")))?,
+            None => f64::try_from(second.clone())
+                .map_err(|_| failed("strftime needs seconds since 1970"))?,
         },
     };
     formatted(&text::str(value)?, civil(seconds, given.flag(1, false))?)
@@ -103,6 +133,12 @@ fn strftime(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value
 fn to_datetime(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value, Error> {
     let written = text::str(value)?;
     let format = given.text(0, "%Y-%m-%d %H:%M:%S")?;
-    let parsed = jiff::fmt::strtime::parse(&format, &written).and_then(|parsed| parsed.to_datetime().or_else(|_| parsed.to_date().map(DateTime::from)));
-    parsed.map(|moment| Value::from_object(Moment(moment))).map_err(|error| failed(format!("`{written}` does not fit `{format}`: {error}")))
+    let parsed = jiff::fmt::strtime::parse(&format, &written).and_then(|parsed| {
+        parsed
+            .to_datetime()
+            .or_else(|_| parsed.to_date().map(DateTime::from))
+    });
+    parsed
+        .map(|moment| Value::from_object(Moment(moment)))
+        .map_err(|error| failed(format!("`{written}` does not fit `{format}`: {error}")))
 }

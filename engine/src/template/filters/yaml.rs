@@ -69,7 +69,13 @@ impl Emitter<'_> {
         self.out.push_str(text);
     }
 
-    fn indicator(&mut self, indicator: &str, need_whitespace: bool, whitespace: bool, indention: bool) {
+    fn indicator(
+        &mut self,
+        indicator: &str,
+        need_whitespace: bool,
+        whitespace: bool,
+        indention: bool,
+    ) {
         if !self.whitespace && need_whitespace {
             self.write(" ");
         }
@@ -98,7 +104,11 @@ impl Emitter<'_> {
 
     fn increase(&mut self, flow: bool, indentless: bool) -> Option<usize> {
         let before = self.indent;
-        let by = if (2..10).contains(&self.style.indent) { self.style.indent } else { 2 };
+        let by = if (2..10).contains(&self.style.indent) {
+            self.style.indent
+        } else {
+            2
+        };
         self.indent = match before {
             None => Some(if flow { by } else { 0 }),
             Some(indent) if indentless => Some(indent),
@@ -123,12 +133,18 @@ impl Emitter<'_> {
 
     fn in_flow<'v>(&self, children: impl Iterator<Item = &'v Value>) -> bool {
         let mut children = children;
-        self.flow_level > 0 || self.style.flow.unwrap_or_else(|| children.all(|child| !is_collection(child)))
+        self.flow_level > 0
+            || self
+                .style
+                .flow
+                .unwrap_or_else(|| children.all(|child| !is_collection(child)))
     }
 
     fn list(&mut self, list: &[Value], context: Context) -> Result<(), Error> {
         if list.is_empty() || self.in_flow(list.iter()) {
-            return self.flow("[", "]", list, |emitter, item| emitter.node(item, Context::Sequence));
+            return self.flow("[", "]", list, |emitter, item| {
+                emitter.node(item, Context::Sequence)
+            });
         }
         let indentless = context == Context::MapValue && !self.indention;
         let before = self.increase(false, indentless);
@@ -142,8 +158,11 @@ impl Emitter<'_> {
     }
 
     fn map(&mut self, entries: &[(Value, Value)]) -> Result<(), Error> {
-        if entries.is_empty() || self.in_flow(entries.iter().flat_map(|(key, value)| [key, value])) {
-            return self.flow("{", "}", entries, |emitter, (key, value)| emitter.entry(key, value));
+        if entries.is_empty() || self.in_flow(entries.iter().flat_map(|(key, value)| [key, value]))
+        {
+            return self.flow("{", "}", entries, |emitter, (key, value)| {
+                emitter.entry(key, value)
+            });
         }
         let before = self.increase(false, false);
         for (key, value) in entries {
@@ -171,7 +190,13 @@ impl Emitter<'_> {
         self.node(value, Context::MapValue)
     }
 
-    fn flow<T>(&mut self, open: &str, close: &str, all: &[T], mut each: impl FnMut(&mut Self, &T) -> Result<(), Error>) -> Result<(), Error> {
+    fn flow<T>(
+        &mut self,
+        open: &str,
+        close: &str,
+        all: &[T],
+        mut each: impl FnMut(&mut Self, &T) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         self.indicator(open, true, true, false);
         self.flow_level += 1;
         let before = self.increase(true, false);
@@ -198,7 +223,10 @@ impl Emitter<'_> {
                 let analysis = Analysis::of(text, self.style.unicode);
                 // As in PyYAML, a scalar is folded relative to one level more than what it stands in.
                 let before = self.increase(true, false);
-                if !resolves_otherwise(text) && analysis.plain(self.flow_level > 0) && !(simple_key && analysis.multiline) {
+                if !resolves_otherwise(text)
+                    && analysis.plain(self.flow_level > 0)
+                    && !(simple_key && analysis.multiline)
+                {
                     self.plain(text, !simple_key);
                 } else if analysis.single_quoted && !(simple_key && analysis.multiline) {
                     self.single_quoted(text, !simple_key);
@@ -212,7 +240,12 @@ impl Emitter<'_> {
             ValueKind::Bool => if value.is_true() { "true" } else { "false" }.to_owned(),
             ValueKind::Number if value.is_integer() => value.to_string(),
             ValueKind::Number => yaml_float(f64::try_from(value.clone())?),
-            _ => return Err(failed(format!("{} cannot be written as YAML", type_name(value)))),
+            _ => {
+                return Err(failed(format!(
+                    "{} cannot be written as YAML",
+                    type_name(value)
+                )));
+            }
         };
         self.plain(&plain, !simple_key);
         Ok(())
@@ -236,7 +269,9 @@ impl Emitter<'_> {
         let mut at = 0;
         while at < characters.len() {
             let blank = characters[at] == ' ';
-            let end = (at..characters.len()).find(|next| (characters[*next] == ' ') != blank).unwrap_or(characters.len());
+            let end = (at..characters.len())
+                .find(|next| (characters[*next] == ' ') != blank)
+                .unwrap_or(characters.len());
             if blank && end - at == 1 && self.column > self.style.width && split {
                 self.write_indent();
                 self.whitespace = false;
@@ -260,10 +295,19 @@ impl Emitter<'_> {
         let mut at = 0;
         while at < characters.len() {
             let kind = class(characters[at]);
-            let end = (at..characters.len()).find(|next| class(characters[*next]) != kind).unwrap_or(characters.len());
+            let end = (at..characters.len())
+                .find(|next| class(characters[*next]) != kind)
+                .unwrap_or(characters.len());
             let piece: String = characters[at..end].iter().collect();
             match kind {
-                0 if end - at == 1 && self.column > self.style.width && split && at != 0 && end != characters.len() => self.write_indent(),
+                0 if end - at == 1
+                    && self.column > self.style.width
+                    && split
+                    && at != 0
+                    && end != characters.len() =>
+                {
+                    self.write_indent()
+                }
                 1 => {
                     // A fold would swallow the first of them.
                     for _ in 0..=piece.len() {
@@ -296,7 +340,11 @@ impl Emitter<'_> {
                 }
             }
             let inside = end > 0 && end + 1 < characters.len();
-            if inside && (c == Some(' ') || start >= end) && self.column + end.saturating_sub(start) > self.style.width && split {
+            if inside
+                && (c == Some(' ') || start >= end)
+                && self.column + end.saturating_sub(start) > self.style.width
+                && split
+            {
                 let mut piece: String = characters[start.min(end)..end].iter().collect();
                 piece.push('\\');
                 if start < end {
@@ -317,7 +365,10 @@ impl Emitter<'_> {
 }
 
 fn is_collection(value: &Value) -> bool {
-    matches!(value.kind(), ValueKind::Seq | ValueKind::Iterable | ValueKind::Map)
+    matches!(
+        value.kind(),
+        ValueKind::Seq | ValueKind::Iterable | ValueKind::Map
+    )
 }
 
 fn simple_key(key: &Value) -> bool {
@@ -335,7 +386,11 @@ fn yaml_float(number: f64) -> String {
         return if number > 0.0 { ".inf" } else { "-.inf" }.to_owned();
     }
     let written = float(number);
-    if written.contains('.') { written } else { written.replacen('e', ".0e", 1) }
+    if written.contains('.') {
+        written
+    } else {
+        written.replacen('e', ".0e", 1)
+    }
 }
 
 fn escaped(c: char, unicode: bool) -> Option<String> {
@@ -356,7 +411,9 @@ fn escaped(c: char, unicode: bool) -> Option<String> {
         '\u{2029}' => 'P',
         '\u{a0}' if !unicode => '_',
         ' '..='~' => return None,
-        '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' if unicode && c != '\u{feff}' => return None,
+        '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' if unicode && c != '\u{feff}' => {
+            return None;
+        }
         c => {
             let code = c as u32;
             return Some(match code {
@@ -379,19 +436,37 @@ struct Analysis {
 
 impl Analysis {
     fn plain(&self, in_flow: bool) -> bool {
-        if in_flow { self.flow_plain } else { self.block_plain }
+        if in_flow {
+            self.flow_plain
+        } else {
+            self.block_plain
+        }
     }
 
     fn of(text: &str, unicode: bool) -> Self {
         let characters: Vec<char> = text.chars().collect();
-        let Some((first, last)) = characters.first().copied().zip(characters.last().copied()) else {
-            return Self { multiline: false, flow_plain: false, block_plain: false, single_quoted: true };
+        let Some((first, last)) = characters.first().copied().zip(characters.last().copied())
+        else {
+            return Self {
+                multiline: false,
+                flow_plain: false,
+                block_plain: false,
+                single_quoted: true,
+            };
         };
-        let blank = |c: Option<&char>| c.is_none_or(|c| matches!(c, '\0' | ' ' | '\t' | '\r' | '\n' | '\u{85}' | '\u{2028}' | '\u{2029}'));
+        let blank = |c: Option<&char>| {
+            c.is_none_or(|c| {
+                matches!(
+                    c,
+                    '\0' | ' ' | '\t' | '\r' | '\n' | '\u{85}' | '\u{2028}' | '\u{2029}'
+                )
+            })
+        };
         let is_break = |c: char| matches!(c, '\n' | '\u{85}' | '\u{2028}' | '\u{2029}');
         let mut flow_indicator = text.starts_with("---") || text.starts_with("...");
         let mut block_indicator = flow_indicator;
-        let (mut special, mut line_breaks, mut space_break, mut break_space) = (false, false, false, false);
+        let (mut special, mut line_breaks, mut space_break, mut break_space) =
+            (false, false, false, false);
         let mut previous = None;
         for (at, c) in characters.iter().copied().enumerate() {
             let followed = blank(characters.get(at + 1));
@@ -416,8 +491,10 @@ impl Analysis {
             }
             line_breaks |= is_break(c);
             let printable = matches!(c, '\n' | ' '..='~');
-            let letter = (c == '\u{85}' || matches!(c, '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..='\u{10ffff}')) && c != '\u{feff}';
-            special |= !printable && !(letter && unicode);
+            let letter = (c == '\u{85}'
+                || matches!(c, '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..='\u{10ffff}'))
+                && c != '\u{feff}';
+            special |= !(printable || letter && unicode);
             break_space |= c == ' ' && previous.is_some_and(is_break);
             space_break |= is_break(c) && previous == Some(' ');
             previous = Some(c);
@@ -431,7 +508,12 @@ impl Analysis {
         if space_break || special {
             (plain, single_quoted) = (false, false);
         }
-        Self { multiline: line_breaks, flow_plain: plain && !flow_indicator, block_plain: plain && !block_indicator, single_quoted }
+        Self {
+            multiline: line_breaks,
+            flow_plain: plain && !flow_indicator,
+            block_plain: plain && !block_indicator,
+            single_quoted,
+        }
     }
 }
 

@@ -8,16 +8,46 @@ use crate::template::given::{failed, items};
 use crate::template::python::{format, text};
 
 pub(super) const LOOKUPS: &[Lookup] = &[
-    Lookup { names: "items", run: |asked| opened(&asked.terms) },
-    Lookup { names: "list", run: |asked| Ok(asked.terms.clone()) },
-    Lookup { names: "flattened community.general.flattened", run: |asked| flattened(&asked.terms) },
-    Lookup { names: "dict", run: dict },
-    Lookup { names: "indexed_items", run: indexed_items },
-    Lookup { names: "nested cartesian community.general.cartesian", run: nested },
-    Lookup { names: "together", run: together },
-    Lookup { names: "subelements", run: subelements },
-    Lookup { names: "sequence", run: sequence },
-    Lookup { names: "random_choice", run: random_choice },
+    Lookup {
+        names: "items",
+        run: |asked| opened(&asked.terms),
+    },
+    Lookup {
+        names: "list",
+        run: |asked| Ok(asked.terms.clone()),
+    },
+    Lookup {
+        names: "flattened community.general.flattened",
+        run: |asked| flattened(&asked.terms),
+    },
+    Lookup {
+        names: "dict",
+        run: dict,
+    },
+    Lookup {
+        names: "indexed_items",
+        run: indexed_items,
+    },
+    Lookup {
+        names: "nested cartesian community.general.cartesian",
+        run: nested,
+    },
+    Lookup {
+        names: "together",
+        run: together,
+    },
+    Lookup {
+        names: "subelements",
+        run: subelements,
+    },
+    Lookup {
+        names: "sequence",
+        run: sequence,
+    },
+    Lookup {
+        names: "random_choice",
+        run: random_choice,
+    },
 ];
 
 fn is_list(value: &Value) -> bool {
@@ -28,7 +58,11 @@ fn is_list(value: &Value) -> bool {
 fn opened(terms: &[Value]) -> Result<Vec<Value>, Error> {
     let mut made = Vec::new();
     for term in terms {
-        if is_list(term) { made.extend(items(term)?) } else { made.push(term.clone()) }
+        if is_list(term) {
+            made.extend(items(term)?)
+        } else {
+            made.push(term.clone())
+        }
     }
     Ok(made)
 }
@@ -37,7 +71,11 @@ fn opened(terms: &[Value]) -> Result<Vec<Value>, Error> {
 pub(super) fn flattened(terms: &[Value]) -> Result<Vec<Value>, Error> {
     let mut made = Vec::new();
     for term in terms {
-        if is_list(term) { made.extend(flattened(&items(term)?)?) } else { made.push(term.clone()) }
+        if is_list(term) {
+            made.extend(flattened(&items(term)?)?)
+        } else {
+            made.push(term.clone())
+        }
     }
     Ok(made)
 }
@@ -53,12 +91,25 @@ fn dict(asked: &Asked) -> Result<Vec<Value>, Error> {
 }
 
 fn indexed_items(asked: &Asked) -> Result<Vec<Value>, Error> {
-    Ok(opened(&asked.terms)?.into_iter().enumerate().map(|(at, item)| Value::from(vec![Value::from(at), item])).collect())
+    Ok(opened(&asked.terms)?
+        .into_iter()
+        .enumerate()
+        .map(|(at, item)| Value::from(vec![Value::from(at), item]))
+        .collect())
 }
 
 /// `with_nested` gives one list of lists, `query('nested', a, b)` gives several terms.
 fn columns(terms: &[Value]) -> Result<Vec<Vec<Value>>, Error> {
-    terms.iter().map(|term| if is_list(term) { opened(&items(term)?) } else { Ok(vec![term.clone()]) }).collect()
+    terms
+        .iter()
+        .map(|term| {
+            if is_list(term) {
+                opened(&items(term)?)
+            } else {
+                Ok(vec![term.clone()])
+            }
+        })
+        .collect()
 }
 
 fn nested(asked: &Asked) -> Result<Vec<Value>, Error> {
@@ -71,7 +122,14 @@ fn nested(asked: &Asked) -> Result<Vec<Value>, Error> {
         if rows.len().saturating_mul(column.len()) > 1_000_000 {
             return Err(failed("nested makes more than a million items"));
         }
-        rows = rows.iter().flat_map(|row| column.iter().map(|item| [row.clone(), vec![item.clone()]].concat())).collect();
+        rows = rows
+            .iter()
+            .flat_map(|row| {
+                column
+                    .iter()
+                    .map(|item| [row.clone(), vec![item.clone()]].concat())
+            })
+            .collect();
     }
     Ok(rows.into_iter().map(Value::from).collect())
 }
@@ -82,34 +140,68 @@ fn together(asked: &Asked) -> Result<Vec<Value>, Error> {
         return Err(failed("together needs at least one list"));
     }
     let rows = columns.iter().map(Vec::len).max().unwrap_or(0);
-    let cell = |column: &Vec<Value>, row: usize| column.get(row).cloned().unwrap_or_else(|| Value::from(()));
-    Ok((0..rows).map(|row| Value::from(columns.iter().map(|column| cell(column, row)).collect::<Vec<_>>())).collect())
+    let cell = |column: &Vec<Value>, row: usize| {
+        column.get(row).cloned().unwrap_or_else(|| Value::from(()))
+    };
+    Ok((0..rows)
+        .map(|row| {
+            Value::from(
+                columns
+                    .iter()
+                    .map(|column| cell(column, row))
+                    .collect::<Vec<_>>(),
+            )
+        })
+        .collect())
 }
 
 fn subelements(asked: &Asked) -> Result<Vec<Value>, Error> {
     let [outer, path, flags @ ..] = asked.terms.as_slice() else {
-        return Err(failed("subelements needs a list and the name of the list in each of its items"));
+        return Err(failed(
+            "subelements needs a list and the name of the list in each of its items",
+        ));
     };
-    let skip = flags.first().map(|flags| flags.get_attr("skip_missing")).transpose()?.is_some_and(|skip| !skip.is_undefined() && skip.is_true());
-    let outer = if outer.kind() == ValueKind::Map { text::pairs(outer)?.into_iter().map(|pair| pair.1).collect() } else { items(outer)? };
+    let skip = flags
+        .first()
+        .map(|flags| flags.get_attr("skip_missing"))
+        .transpose()?
+        .is_some_and(|skip| !skip.is_undefined() && skip.is_true());
+    let outer = if outer.kind() == ValueKind::Map {
+        text::pairs(outer)?.into_iter().map(|pair| pair.1).collect()
+    } else {
+        items(outer)?
+    };
     let path = text::str(path)?;
     let mut made = Vec::new();
     for item in outer {
         // What a loop over a previous task skipped has nothing in it.
-        if item.get_attr("skipped").is_ok_and(|skipped| !skipped.is_undefined() && skipped.is_true()) {
+        if item
+            .get_attr("skipped")
+            .is_ok_and(|skipped| !skipped.is_undefined() && skipped.is_true())
+        {
             continue;
         }
         let mut inner = item.clone();
         for step in path.split('.') {
-            inner = if inner.is_undefined() { inner } else { inner.get_attr(step)? };
+            inner = if inner.is_undefined() {
+                inner
+            } else {
+                inner.get_attr(step)?
+            };
         }
         if inner.is_undefined() && skip {
             continue;
         }
         if !is_list(&inner) {
-            return Err(failed(format!("subelements needs a list `{path}` in every item, and one has none")));
+            return Err(failed(format!(
+                "subelements needs a list `{path}` in every item, and one has none"
+            )));
         }
-        made.extend(items(&inner)?.into_iter().map(|element| Value::from(vec![item.clone(), element])));
+        made.extend(
+            items(&inner)?
+                .into_iter()
+                .map(|element| Value::from(vec![item.clone(), element])),
+        );
     }
     Ok(made)
 }
@@ -122,13 +214,21 @@ fn sequence(asked: &Asked) -> Result<Vec<Value>, Error> {
         written.push(String::new());
     }
     for term in written {
-        let mut range = Range { start: 1, end: None, count: None, stride: 1, format: "%d".to_owned() };
+        let mut range = Range {
+            start: 1,
+            end: None,
+            count: None,
+            stride: 1,
+            format: "%d".to_owned(),
+        };
         for (name, value) in &asked.options {
             range.set(name, &text::str(value)?)?;
         }
         if term.contains('=') {
             for word in term.split_whitespace() {
-                let (name, value) = word.split_once('=').ok_or_else(|| failed(format!("`{word}` is no setting of sequence")))?;
+                let (name, value) = word
+                    .split_once('=')
+                    .ok_or_else(|| failed(format!("`{word}` is no setting of sequence")))?;
                 range.set(name, value.trim_matches(['\'', '"']))?;
             }
         } else if !term.is_empty() {
@@ -162,8 +262,12 @@ impl Range {
     }
 
     fn short(&mut self, term: &str) -> Result<(), Error> {
-        let (range, format) = term.split_once(':').map_or((term, None), |(range, format)| (range, Some(format)));
-        let (range, stride) = range.split_once('/').map_or((range, None), |(range, stride)| (range, Some(stride)));
+        let (range, format) = term
+            .split_once(':')
+            .map_or((term, None), |(range, format)| (range, Some(format)));
+        let (range, stride) = range
+            .split_once('/')
+            .map_or((range, None), |(range, stride)| (range, Some(stride)));
         match range.split_once('-').filter(|(start, _)| !start.is_empty()) {
             Some((start, end)) => {
                 self.start = whole(start)?;
@@ -184,7 +288,10 @@ impl Range {
         let end = match (self.count, self.end) {
             (Some(_), Some(_)) => return Err(failed("sequence takes count or end, not both")),
             (Some(0), None) => return Ok(()),
-            (Some(count), None) => self.start + count * self.stride - self.stride.signum(),
+            (Some(count), None) => {
+                let last = self.start.saturating_add(count.saturating_mul(self.stride));
+                last.saturating_sub(self.stride.signum())
+            }
             (None, Some(end)) => end,
             (None, None) => return Err(failed("sequence needs count or end")),
         };
@@ -192,15 +299,25 @@ impl Range {
             return Ok(());
         }
         if (self.stride > 0) != (end >= self.start) && end != self.start {
-            return Err(failed(format!("sequence cannot count from {} to {end} by {}", self.start, self.stride)));
+            return Err(failed(format!(
+                "sequence cannot count from {} to {end} by {}",
+                self.start, self.stride
+            )));
         }
         let mut at = self.start;
-        while if self.stride > 0 { at <= end } else { at >= end } {
+        while if self.stride > 0 {
+            at <= end
+        } else {
+            at >= end
+        } {
             if made.len() > 1_000_000 {
                 return Err(failed("sequence makes more than a million items"));
             }
             made.push(format::percent(&self.format, &Value::from(at))?.into());
-            at += self.stride;
+            let Some(next) = at.checked_add(self.stride) else {
+                break;
+            };
+            at = next;
         }
         Ok(())
     }
@@ -210,7 +327,10 @@ fn whole(written: &str) -> Result<i64, Error> {
     let written = written.trim();
     let parsed = match written.strip_prefix("0x") {
         Some(digits) => i64::from_str_radix(digits, 16),
-        None => match written.strip_prefix('0').filter(|digits| !digits.is_empty()) {
+        None => match written
+            .strip_prefix('0')
+            .filter(|digits| !digits.is_empty())
+        {
             Some(digits) => i64::from_str_radix(digits.trim_start_matches('o'), 8),
             None => written.parse(),
         },
@@ -221,5 +341,9 @@ fn whole(written: &str) -> Result<i64, Error> {
 fn random_choice(asked: &Asked) -> Result<Vec<Value>, Error> {
     let all = opened(&asked.terms)?;
     let number = asked.evaluation.templar.controller().random();
-    Ok(all.get((number % all.len().max(1) as u64) as usize).cloned().into_iter().collect())
+    Ok(all
+        .get((number % all.len().max(1) as u64) as usize)
+        .cloned()
+        .into_iter()
+        .collect())
 }

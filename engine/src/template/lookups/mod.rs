@@ -28,12 +28,16 @@ pub(crate) struct Asked {
 impl Asked {
     /// An option, if it was given.
     pub(crate) fn option(&self, name: &str) -> Option<&Value> {
-        self.options.iter().find(|(known, _)| known == name).map(|pair| &pair.1)
+        self.options
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|pair| &pair.1)
     }
 
     /// An option as text.
     pub(crate) fn option_text(&self, name: &str, default: &str) -> Result<String, Error> {
-        self.option(name).map_or_else(|| Ok(default.to_owned()), text::str)
+        self.option(name)
+            .map_or_else(|| Ok(default.to_owned()), text::str)
     }
 
     /// An option as yes or no.
@@ -43,7 +47,10 @@ impl Asked {
 
     /// The terms as texts, lists among them opened.
     pub(crate) fn texts(&self) -> Result<Vec<String>, Error> {
-        lists::flattened(&self.terms)?.iter().map(text::str).collect()
+        lists::flattened(&self.terms)?
+            .iter()
+            .map(text::str)
+            .collect()
     }
 }
 
@@ -53,11 +60,20 @@ pub(crate) struct Lookup {
     pub(crate) run: fn(&Asked) -> Result<Vec<Value>, Error>,
 }
 
-const FAMILIES: [&[Lookup]; 5] = [files::LOOKUPS, lists::LOOKUPS, outside::LOOKUPS, password::LOOKUPS, vars::LOOKUPS];
+const FAMILIES: [&[Lookup]; 5] = [
+    files::LOOKUPS,
+    lists::LOOKUPS,
+    outside::LOOKUPS,
+    password::LOOKUPS,
+    vars::LOOKUPS,
+];
 
 /// The names of all lookups, without their collection.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
-    FAMILIES.into_iter().flatten().flat_map(|lookup| lookup.names.split_whitespace())
+    FAMILIES
+        .into_iter()
+        .flatten()
+        .flat_map(|lookup| lookup.names.split_whitespace())
 }
 
 /// Runs a lookup by name.
@@ -66,16 +82,26 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
 /// If there is no such lookup, or it finds nothing and may not.
 pub(crate) fn find(name: &str, asked: &Asked) -> Result<Vec<Value>, Error> {
     let plain = name.strip_prefix("ansible.builtin.").unwrap_or(name);
-    let known = FAMILIES.into_iter().flatten().find(|lookup| lookup.names.split_whitespace().any(|known| known == plain || known == name));
+    let known = FAMILIES.into_iter().flatten().find(|lookup| {
+        lookup
+            .names
+            .split_whitespace()
+            .any(|known| known == plain || known == name)
+    });
     let Some(lookup) = known else {
-        let near = nearest(plain, names()).map_or_else(String::new, |near| format!(": did you mean `{near}`?"));
+        let near = nearest(plain, names())
+            .map_or_else(String::new, |near| format!(": did you mean `{near}`?"));
         return Err(failed(format!("there is no lookup `{name}`{near}")));
     };
     (lookup.run)(asked)
 }
 
 /// `lookup(name, …)` and `query(name, …)`.
-pub(crate) fn call(_: &mut State<'_, '_>, arguments: &[Value], query: bool) -> Result<Value, Error> {
+pub(crate) fn call(
+    _: &mut State<'_, '_>,
+    arguments: &[Value],
+    query: bool,
+) -> Result<Value, Error> {
     let mut terms = Vec::new();
     let mut options = Vec::new();
     for argument in arguments {
@@ -92,7 +118,11 @@ pub(crate) fn call(_: &mut State<'_, '_>, arguments: &[Value], query: bool) -> R
         return Err(failed("lookup() needs the name of a lookup"));
     }
     let name = text::str(&terms.remove(0))?;
-    let asked = Asked { evaluation: evaluation::current()?, terms, options };
+    let asked = Asked {
+        evaluation: evaluation::current()?,
+        terms,
+        options,
+    };
     let as_list = query || asked.option_flag("wantlist", false);
     let found = match find(&name, &asked) {
         Ok(found) => found,
@@ -112,7 +142,9 @@ pub(crate) fn call(_: &mut State<'_, '_>, arguments: &[Value], query: bool) -> R
         Ok([one]) => Ok(one),
         Err(found) => {
             let texts: Option<Vec<&str>> = found.iter().map(Value::as_str).collect();
-            Ok(texts.map(|texts| Value::from(texts.join(","))).unwrap_or_else(|| Value::from(found.clone())))
+            Ok(texts
+                .map(|texts| Value::from(texts.join(",")))
+                .unwrap_or_else(|| Value::from(found.clone())))
         }
     }
 }

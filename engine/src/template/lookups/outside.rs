@@ -6,15 +6,35 @@ use super::{Asked, Lookup};
 use crate::template::given::failed;
 
 pub(super) const LOOKUPS: &[Lookup] = &[
-    Lookup { names: "env", run: env },
-    Lookup { names: "pipe", run: |asked| output(asked, false) },
-    Lookup { names: "url", run: url },
+    Lookup {
+        names: "env",
+        run: env,
+    },
+    Lookup {
+        names: "pipe",
+        run: |asked| output(asked, false),
+    },
+    Lookup {
+        names: "url",
+        run: url,
+    },
 ];
 
 fn env(asked: &Asked) -> Result<Vec<Value>, Error> {
     let controller = asked.evaluation.templar.controller();
-    let default = asked.option("default").cloned().unwrap_or_else(|| Value::from(""));
-    Ok(asked.texts()?.iter().map(|name| controller.environment(name).map_or_else(|| default.clone(), Value::from)).collect())
+    let default = asked
+        .option("default")
+        .cloned()
+        .unwrap_or_else(|| Value::from(""));
+    Ok(asked
+        .texts()?
+        .iter()
+        .map(|name| {
+            controller
+                .environment(name)
+                .map_or_else(|| default.clone(), Value::from)
+        })
+        .collect())
 }
 
 /// What a command prints, whole or by lines.
@@ -25,9 +45,17 @@ pub(super) fn output(asked: &Asked, lines: bool) -> Result<Vec<Value>, Error> {
         let output = templar
             .controller()
             .run(&command, &templar.settings().playbook_dir)
-            .map_err(|error| failed(format!("`{command}` could not be run on the controller: {error}")))?;
+            .map_err(|error| {
+                failed(format!(
+                    "`{command}` could not be run on the controller: {error}"
+                ))
+            })?;
         if output.status != 0 {
-            return Err(failed(format!("`{command}` ended with {} on the controller: {}", output.status, output.stderr.trim())));
+            return Err(failed(format!(
+                "`{command}` ended with {} on the controller: {}",
+                output.status,
+                output.stderr.trim()
+            )));
         }
         if lines {
             found.extend(output.stdout.lines().map(Value::from));
@@ -41,7 +69,12 @@ pub(super) fn output(asked: &Asked, lines: bool) -> Result<Vec<Value>, Error> {
 fn url(asked: &Asked) -> Result<Vec<Value>, Error> {
     let mut found = Vec::new();
     for address in asked.texts()? {
-        let body = asked.evaluation.templar.controller().fetch(&address).map_err(|error| failed(format!("{address} could not be fetched: {error}")))?;
+        let body = asked
+            .evaluation
+            .templar
+            .controller()
+            .fetch(&address)
+            .map_err(|error| failed(format!("{address} could not be fetched: {error}")))?;
         if asked.option_flag("split_lines", true) {
             found.extend(body.lines().map(Value::from));
         } else {

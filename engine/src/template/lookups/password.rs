@@ -10,7 +10,10 @@ use crate::template::filters;
 use crate::template::given::{failed, items};
 use crate::template::python::text;
 
-pub(super) const LOOKUPS: &[Lookup] = &[Lookup { names: "password", run: password }];
+pub(super) const LOOKUPS: &[Lookup] = &[Lookup {
+    names: "password",
+    run: password,
+}];
 
 const LETTERS: &str = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
 const DIGITS: &str = "0123456789";
@@ -28,22 +31,46 @@ fn wanted(asked: &Asked, term: &str) -> Result<Wanted, Error> {
     let mut settings: Vec<(String, String)> = Vec::new();
     for (name, value) in &asked.options {
         let value = match value.kind() {
-            ValueKind::Seq | ValueKind::Iterable => items(value)?.iter().map(text::str).collect::<Result<Vec<_>, _>>()?.join(","),
+            ValueKind::Seq | ValueKind::Iterable => items(value)?
+                .iter()
+                .map(text::str)
+                .collect::<Result<Vec<_>, _>>()?
+                .join(","),
             _ => text::str(value)?,
         };
         settings.push((name.clone(), value));
     }
     for word in words {
-        let (name, value) = word.split_once('=').ok_or_else(|| failed(format!("`{word}` is no setting of password")))?;
+        let (name, value) = word
+            .split_once('=')
+            .ok_or_else(|| failed(format!("`{word}` is no setting of password")))?;
         settings.push((name.to_owned(), value.to_owned()));
     }
-    let mut wanted = Wanted { path, length: 20, characters: format!("{LETTERS}{DIGITS}.,:-_"), encrypt: None };
+    let mut wanted = Wanted {
+        path,
+        length: 20,
+        characters: format!("{LETTERS}{DIGITS}.,:-_"),
+        encrypt: None,
+    };
     for (name, value) in settings {
         match name.as_str() {
-            "length" => wanted.length = value.parse().ok().filter(|length| *length <= 10_000).ok_or_else(|| failed("password needs a length up to 10000"))?,
+            "length" => {
+                wanted.length = value
+                    .parse()
+                    .ok()
+                    .filter(|length| *length <= 10_000)
+                    .ok_or_else(|| failed("password needs a length up to 10000"))?
+            }
             "chars" => wanted.characters = characters(&value),
-            "encrypt" => wanted.encrypt = Some(value).filter(|scheme| !scheme.is_empty() && scheme != "None" && scheme != "False"),
-            "seed" => return Err(failed("password takes no seed: a password that can be made again is none")),
+            "encrypt" => {
+                wanted.encrypt = Some(value)
+                    .filter(|scheme| !scheme.is_empty() && scheme != "None" && scheme != "False")
+            }
+            "seed" => {
+                return Err(failed(
+                    "password takes no seed: a password that can be made again is none",
+                ));
+            }
             _ => {}
         }
     }
@@ -80,13 +107,23 @@ fn password(asked: &Asked) -> Result<Vec<Value>, Error> {
     for term in asked.texts()? {
         let wanted = wanted(asked, &term)?;
         let kept = wanted.path != "/dev/null";
-        let path = templar.settings().playbook_dir.join(templar.expand_user(Path::new(&wanted.path)));
-        let written = kept.then(|| templar.controller().read(&path).ok()).flatten();
+        let path = templar
+            .settings()
+            .playbook_dir
+            .join(templar.expand_user(Path::new(&wanted.path)));
+        let written = kept
+            .then(|| templar.controller().read(&path).ok())
+            .flatten();
         let written = written.map(|bytes| String::from_utf8_lossy(&bytes).trim_end().to_owned());
         let (mut secret, mut salt) = (None, None);
         if let Some(line) = &written {
             match line.split_once(" salt=") {
-                Some((password, rest)) => (secret, salt) = (Some(password.to_owned()), rest.split_whitespace().next().map(str::to_owned)),
+                Some((password, rest)) => {
+                    (secret, salt) = (
+                        Some(password.to_owned()),
+                        rest.split_whitespace().next().map(str::to_owned),
+                    )
+                }
                 None => secret = Some(line.clone()),
             }
         }
@@ -104,7 +141,12 @@ fn password(asked: &Asked) -> Result<Vec<Value>, Error> {
                 Some(salt) => format!("{secret} salt={salt}\n"),
                 None => format!("{secret}\n"),
             };
-            templar.controller().write(&path, line.as_bytes()).map_err(|error| failed(format!("{} cannot be written: {error}", path.display())))?;
+            templar
+                .controller()
+                .write(&path, line.as_bytes())
+                .map_err(|error| {
+                    failed(format!("{} cannot be written: {error}", path.display()))
+                })?;
         }
         found.push(match &wanted.encrypt {
             Some(scheme) => filters::crypt(&secret, scheme, salt, None)?.into(),

@@ -10,7 +10,12 @@ use crate::template::given::{Given, failed, items, unusable};
 ///
 /// # Errors
 /// If there is no such method, or its arguments do not fit.
-pub(crate) fn call(state: &mut State<'_, '_>, value: &Value, method: &str, arguments: &[Value]) -> Result<Value, Error> {
+pub(crate) fn call(
+    state: &mut State<'_, '_>,
+    value: &Value,
+    method: &str,
+    arguments: &[Value],
+) -> Result<Value, Error> {
     if let Some(poisoned) = unusable(std::slice::from_ref(value))?.or(unusable(arguments)?) {
         return Ok(poisoned);
     }
@@ -22,26 +27,46 @@ pub(crate) fn call(state: &mut State<'_, '_>, value: &Value, method: &str, argum
     };
     match found {
         Some(value) => Ok(value),
-        None => minijinja_contrib::pycompat::unknown_method_callback(state, value, method, arguments),
+        None => {
+            minijinja_contrib::pycompat::unknown_method_callback(state, value, method, arguments)
+        }
     }
 }
 
 /// The arguments of a padding method: width and the character to fill with.
-fn padding(method: &'static str, text: &str, arguments: &[Value]) -> Result<(usize, String), Error> {
+fn padding(
+    method: &'static str,
+    text: &str,
+    arguments: &[Value],
+) -> Result<(usize, String), Error> {
     let given = Given::bind(method, "width fillchar", arguments)?;
-    let width = usize::try_from(given.int(0, 0)?).unwrap_or(0).min(1_000_000);
-    Ok((width.saturating_sub(text.chars().count()), given.text(1, " ")?))
+    let width = usize::try_from(given.int(0, 0)?)
+        .unwrap_or(0)
+        .min(1_000_000);
+    Ok((
+        width.saturating_sub(text.chars().count()),
+        given.text(1, " ")?.chars().take(1).collect(),
+    ))
 }
 
 fn text_method(text: &str, method: &str, arguments: &[Value]) -> Result<Option<Value>, Error> {
     let triple = |(head, separator, tail): (&str, &str, &str)| {
-        Value::from(Tuple::from([Value::from(head), Value::from(separator), Value::from(tail)]))
+        Value::from(Tuple::from([
+            Value::from(head),
+            Value::from(separator),
+            Value::from(tail),
+        ]))
     };
     Ok(Some(match method {
         "zfill" => {
             let (missing, _) = padding("zfill", text, arguments)?;
             let sign = text.len() - text.trim_start_matches(['+', '-']).len();
-            Value::from(format!("{}{}{}", &text[..sign.min(1)], "0".repeat(missing), &text[sign.min(1)..]))
+            Value::from(format!(
+                "{}{}{}",
+                &text[..sign.min(1)],
+                "0".repeat(missing),
+                &text[sign.min(1)..]
+            ))
         }
         "ljust" => {
             let (missing, fill) = padding("ljust", text, arguments)?;
@@ -56,7 +81,11 @@ fn text_method(text: &str, method: &str, arguments: &[Value]) -> Result<Option<V
             let width = missing + text.chars().count();
             // Python puts the odd one to the left where the width is odd.
             let left = missing / 2 + (missing & width & 1);
-            Value::from(format!("{}{text}{}", fill.repeat(left), fill.repeat(missing - left)))
+            Value::from(format!(
+                "{}{text}{}",
+                fill.repeat(left),
+                fill.repeat(missing - left)
+            ))
         }
         "partition" | "rpartition" => {
             let given = Given::bind("partition", "sep", arguments)?;
@@ -64,7 +93,11 @@ fn text_method(text: &str, method: &str, arguments: &[Value]) -> Result<Option<V
             if separator.is_empty() {
                 return Err(failed("an empty separator splits nothing"));
             }
-            let split = if method == "partition" { text.split_once(&*separator) } else { text.rsplit_once(&*separator) };
+            let split = if method == "partition" {
+                text.split_once(&*separator)
+            } else {
+                text.rsplit_once(&*separator)
+            };
             match split {
                 Some((head, tail)) => triple((head, &separator, tail)),
                 None if method == "partition" => triple((text, "", "")),
@@ -76,22 +109,34 @@ fn text_method(text: &str, method: &str, arguments: &[Value]) -> Result<Option<V
         "splitlines" => {
             let given = Given::bind("splitlines", "keepends", arguments)?;
             let keep = given.flag(0, false);
-            let lines = text.split_inclusive('\n').map(|line| if keep { line } else { line.trim_end_matches('\n').trim_end_matches('\r') });
+            let lines = text.split_inclusive('\n').map(|line| {
+                if keep {
+                    line
+                } else {
+                    line.trim_end_matches('\n').trim_end_matches('\r')
+                }
+            });
             lines.map(Value::from).collect::<Vec<_>>().into()
         }
         "removeprefix" => {
-            let prefix = Given::bind("removeprefix", "prefix", arguments)?.need(0).and_then(str)?;
+            let prefix = Given::bind("removeprefix", "prefix", arguments)?
+                .need(0)
+                .and_then(str)?;
             Value::from(text.strip_prefix(&*prefix).unwrap_or(text))
         }
         "removesuffix" => {
-            let suffix = Given::bind("removesuffix", "suffix", arguments)?.need(0).and_then(str)?;
+            let suffix = Given::bind("removesuffix", "suffix", arguments)?
+                .need(0)
+                .and_then(str)?;
             Value::from(text.strip_suffix(&*suffix).unwrap_or(text))
         }
         "index" | "rindex" | "find" | "rfind" => {
             let given = Given::bind("index", "sub start end", arguments)?;
             let found = position(text, &given, method.starts_with('r'))?;
             match found {
-                None if method.ends_with("index") => return Err(failed("the text does not have what index() looks for")),
+                None if method.ends_with("index") => {
+                    return Err(failed("the text does not have what index() looks for"));
+                }
                 found => Value::from(found.map_or(-1, |at| at as i64)),
             }
         }
@@ -100,7 +145,10 @@ fn text_method(text: &str, method: &str, arguments: &[Value]) -> Result<Option<V
             let mut parts = Vec::new();
             for item in items(given.need(0)?)? {
                 let Some(part) = item.as_str() else {
-                    return Err(failed(format!("join() needs texts, found {}", super::text::type_name(&item))));
+                    return Err(failed(format!(
+                        "join() needs texts, found {}",
+                        super::text::type_name(&item)
+                    )));
                 };
                 parts.push(part.to_owned());
             }
@@ -109,14 +157,26 @@ fn text_method(text: &str, method: &str, arguments: &[Value]) -> Result<Option<V
         // There are no bytes to tell from texts here.
         "encode" => Value::from(text),
         "expandtabs" => {
-            let size = usize::try_from(Given::bind("expandtabs", "tabsize", arguments)?.int(0, 8)?).unwrap_or(0).min(1000);
+            let size = usize::try_from(Given::bind("expandtabs", "tabsize", arguments)?.int(0, 8)?)
+                .unwrap_or(0)
+                .min(1000);
             Value::from(text.replace('\t', &" ".repeat(size)))
         }
         "swapcase" => Value::from(
             text.chars()
-                .flat_map(|c| if c.is_uppercase() { c.to_lowercase().collect::<Vec<_>>() } else { c.to_uppercase().collect() })
+                .flat_map(|c| {
+                    if c.is_uppercase() {
+                        c.to_lowercase().collect::<Vec<_>>()
+                    } else {
+                        c.to_uppercase().collect()
+                    }
+                })
                 .collect::<String>(),
         ),
+        "format" => {
+            narrow(text, arguments)?;
+            return Ok(None);
+        }
         "casefold" => Value::from(text.to_lowercase()),
         "title" => Value::from(titled(text)),
         "isdecimal" => Value::from(!text.is_empty() && text.chars().all(|c| c.is_ascii_digit())),
@@ -124,12 +184,43 @@ fn text_method(text: &str, method: &str, arguments: &[Value]) -> Result<Option<V
     }))
 }
 
+/// Refuses a format whose fields are wider than anybody means: minijinja would fill them all the same.
+fn narrow(format: &str, arguments: &[Value]) -> Result<(), Error> {
+    const WIDEST: usize = 10_000;
+    let wide = |digits: &str| {
+        digits
+            .parse::<usize>()
+            .map_or(digits.len() > 4, |width| width > WIDEST)
+    };
+    let in_text = format
+        .split(|c: char| !c.is_ascii_digit())
+        .any(|digits| !digits.is_empty() && wide(digits));
+    // A width may come from an argument: `{:{}}`.
+    let nested = format
+        .split('{')
+        .skip(1)
+        .any(|field| field.contains(':') && !field.contains('}'));
+    let in_arguments = nested
+        && arguments.iter().any(|argument| {
+            argument.is_kwargs() || argument.as_usize().is_some_and(|width| width > WIDEST)
+        });
+    if in_text || in_arguments {
+        Err(failed("the format asks for too wide a field"))
+    } else {
+        Ok(())
+    }
+}
+
 /// The text with every word capitalised, as Python's `title()`: any non-letter ends a word.
 pub(crate) fn titled(text: &str) -> String {
     let mut out = String::new();
     let mut inside = false;
     for c in text.chars() {
-        if inside { out.extend(c.to_lowercase()) } else { out.extend(c.to_uppercase()) }
+        if inside {
+            out.extend(c.to_lowercase())
+        } else {
+            out.extend(c.to_uppercase())
+        }
         inside = c.is_alphabetic();
     }
     out
@@ -138,11 +229,23 @@ pub(crate) fn titled(text: &str) -> String {
 fn position(text: &str, given: &Given, last: bool) -> Result<Option<usize>, Error> {
     let wanted = given.need(0).and_then(str)?;
     let characters: Vec<char> = text.chars().collect();
-    let bound = |index: i64| if index < 0 { characters.len().saturating_sub(index.unsigned_abs() as usize) } else { (index as usize).min(characters.len()) };
+    let bound = |index: i64| {
+        if index < 0 {
+            characters
+                .len()
+                .saturating_sub(index.unsigned_abs() as usize)
+        } else {
+            (index as usize).min(characters.len())
+        }
+    };
     let start = bound(given.int(1, 0)?);
     let end = bound(given.int(2, i64::MAX)?).max(start);
     let part: String = characters[start..end].iter().collect();
-    let at = if last { part.rfind(&*wanted) } else { part.find(&*wanted) };
+    let at = if last {
+        part.rfind(&*wanted)
+    } else {
+        part.find(&*wanted)
+    };
     Ok(at.map(|at| start + part[..at].chars().count()))
 }
 
@@ -153,7 +256,9 @@ fn limit(given: &Given) -> Result<Option<usize>, Error> {
 fn split(text: &str, given: &Given) -> Result<Value, Error> {
     let limit = limit(given)?;
     let parts: Vec<&str> = match given.some(0).map(str).transpose()? {
-        Some(separator) if separator.is_empty() => return Err(failed("an empty separator splits nothing")),
+        Some(separator) if separator.is_empty() => {
+            return Err(failed("an empty separator splits nothing"));
+        }
         Some(separator) => match limit {
             Some(limit) => text.splitn(limit + 1, &*separator).collect(),
             None => text.split(&*separator).collect(),
@@ -173,14 +278,25 @@ fn split(text: &str, given: &Given) -> Result<Value, Error> {
             parts
         }
     };
-    Ok(parts.into_iter().map(Value::from).collect::<Vec<_>>().into())
+    Ok(parts
+        .into_iter()
+        .map(Value::from)
+        .collect::<Vec<_>>()
+        .into())
 }
 
 fn rsplit(text: &str, given: &Given) -> Result<Value, Error> {
-    let Some(limit) = limit(given)? else { return split(text, given) };
+    let Some(limit) = limit(given)? else {
+        return split(text, given);
+    };
     let mut parts: Vec<String> = match given.some(0).map(str).transpose()? {
-        Some(separator) if separator.is_empty() => return Err(failed("an empty separator splits nothing")),
-        Some(separator) => text.rsplitn(limit + 1, &*separator).map(str::to_owned).collect(),
+        Some(separator) if separator.is_empty() => {
+            return Err(failed("an empty separator splits nothing"));
+        }
+        Some(separator) => text
+            .rsplitn(limit + 1, &*separator)
+            .map(str::to_owned)
+            .collect(),
         None => {
             let mut parts = Vec::new();
             let mut rest = text.trim_end();
@@ -189,7 +305,9 @@ fn rsplit(text: &str, given: &Given) -> Result<Value, Error> {
                     parts.push(rest.trim_start().to_owned());
                     break;
                 }
-                let start = rest.rfind(char::is_whitespace).map_or(0, |at| at + rest[at..].chars().next().map_or(0, char::len_utf8));
+                let start = rest.rfind(char::is_whitespace).map_or(0, |at| {
+                    at + rest[at..].chars().next().map_or(0, char::len_utf8)
+                });
                 parts.push(rest[start..].to_owned());
                 rest = rest[..start].trim_end();
             }
@@ -197,7 +315,11 @@ fn rsplit(text: &str, given: &Given) -> Result<Value, Error> {
         }
     };
     parts.reverse();
-    Ok(parts.into_iter().map(Value::from).collect::<Vec<_>>().into())
+    Ok(parts
+        .into_iter()
+        .map(Value::from)
+        .collect::<Vec<_>>()
+        .into())
 }
 
 fn list_method(value: &Value, method: &str, arguments: &[Value]) -> Result<Option<Value>, Error> {
@@ -214,24 +336,42 @@ fn list_method(value: &Value, method: &str, arguments: &[Value]) -> Result<Optio
             Value::from(items(value)?.iter().filter(|item| *item == wanted).count())
         }
         "copy" => super::mutable::made(value)?,
-        "append" | "extend" | "insert" | "pop" | "remove" | "reverse" | "sort" | "clear" => return Err(fixed(method, "list")),
+        "append" | "extend" | "insert" | "pop" | "remove" | "reverse" | "sort" | "clear" => {
+            return Err(fixed(method, "list"));
+        }
         _ => return Ok(None),
     }))
 }
 
 fn map_method(value: &Value, method: &str, arguments: &[Value]) -> Result<Option<Value>, Error> {
     Ok(Some(match method {
-        "keys" => pairs(value)?.into_iter().map(|pair| pair.0).collect::<Vec<_>>().into(),
-        "values" => pairs(value)?.into_iter().map(|pair| pair.1).collect::<Vec<_>>().into(),
-        "items" => pairs(value)?.into_iter().map(|(key, item)| Value::from(Tuple::from([key, item]))).collect::<Vec<_>>().into(),
+        "keys" => pairs(value)?
+            .into_iter()
+            .map(|pair| pair.0)
+            .collect::<Vec<_>>()
+            .into(),
+        "values" => pairs(value)?
+            .into_iter()
+            .map(|pair| pair.1)
+            .collect::<Vec<_>>()
+            .into(),
+        "items" => pairs(value)?
+            .into_iter()
+            .map(|(key, item)| Value::from(Tuple::from([key, item])))
+            .collect::<Vec<_>>()
+            .into(),
         "get" => {
             let given = Given::bind("get", "key default", arguments)?;
-            let found = value.as_object().and_then(|object| given.get(0).and_then(|key| object.get_value(key)));
+            let found = value
+                .as_object()
+                .and_then(|object| given.get(0).and_then(|key| object.get_value(key)));
             found.unwrap_or_else(|| given.get(1).cloned().unwrap_or_else(|| Value::from(())))
         }
         "copy" => super::mutable::made(value)?,
         // A dictionary may hold a value under this name that can be called.
-        "update" | "setdefault" | "pop" | "popitem" | "clear" => return Err(fixed(method, "dictionary")),
+        "update" | "setdefault" | "pop" | "popitem" | "clear" => {
+            return Err(fixed(method, "dictionary"));
+        }
         _ => return Ok(None),
     }))
 }
@@ -239,6 +379,8 @@ fn map_method(value: &Value, method: &str, arguments: &[Value]) -> Result<Option
 fn fixed(method: &str, what: &str) -> Error {
     Error::new(
         ErrorKind::InvalidOperation,
-        format!("{method}() changes its {what}, and only a {what} made in the template itself can change: start from `x | list`, `dict(x)` or a literal"),
+        format!(
+            "{method}() changes its {what}, and only a {what} made in the template itself can change: start from `x | list`, `dict(x)` or a literal"
+        ),
     )
 }

@@ -42,24 +42,32 @@ impl Object for List {
         Enumerator::Values(lock(&self.0).clone())
     }
 
-    fn call_method(self: &Arc<Self>, state: &mut State<'_, '_>, method: &str, arguments: &[Value]) -> Result<Value, Error> {
+    fn call_method(
+        self: &Arc<Self>,
+        state: &mut State<'_, '_>,
+        method: &str,
+        arguments: &[Value],
+    ) -> Result<Value, Error> {
         // Arguments are worked out before the lock is taken: one may be this very list.
         match method {
             "append" => {
                 let given = Given::bind("append", "object", arguments)?;
                 let item = given.need(0)?.clone();
-                self.refuse_itself(&item)?;
+                refuse_itself(Arc::as_ptr(self).cast(), &item, 0)?;
                 lock(&self.0).push(item);
             }
             "extend" => {
                 let given = Given::bind("extend", "iterable", arguments)?;
                 let more = items(given.need(0)?)?;
+                for item in &more {
+                    refuse_itself(Arc::as_ptr(self).cast(), item, 0)?;
+                }
                 lock(&self.0).extend(more);
             }
             "insert" => {
                 let given = Given::bind("insert", "index object", arguments)?;
                 let (at, item) = (given.int(0, 0)?, given.need(1)?.clone());
-                self.refuse_itself(&item)?;
+                refuse_itself(Arc::as_ptr(self).cast(), &item, 0)?;
                 let mut list = lock(&self.0);
                 let at = place(at, list.len()).min(list.len());
                 list.insert(at, item);
@@ -69,18 +77,32 @@ impl Object for List {
                 let at = given.int(0, -1)?;
                 let mut list = lock(&self.0);
                 let at = place(at, list.len());
-                return if at < list.len() { Ok(list.remove(at)) } else { Err(failed("pop from a list that has no such item")) };
+                return if at < list.len() {
+                    Ok(list.remove(at))
+                } else {
+                    Err(failed("pop from a list that has no such item"))
+                };
             }
             "remove" => {
                 let given = Given::bind("remove", "value", arguments)?;
                 let item = given.need(0)?;
-                let at = items(&Value::from_dyn_object(self.clone()))?.iter().position(|known| known == item);
-                lock(&self.0).remove(at.ok_or_else(|| failed("the item to remove is not in the list"))?);
+                let at = items(&Value::from_dyn_object(self.clone()))?
+                    .iter()
+                    .position(|known| known == item);
+                lock(&self.0)
+                    .remove(at.ok_or_else(|| failed("the item to remove is not in the list"))?);
             }
             "reverse" => lock(&self.0).reverse(),
             "clear" => lock(&self.0).clear(),
             "sort" => {
-                let sorted = state.apply_filter("sort", &[vec![Value::from_dyn_object(self.clone())], case_sensitive(arguments)].concat())?;
+                let sorted = state.apply_filter(
+                    "sort",
+                    &[
+                        vec![Value::from_dyn_object(self.clone())],
+                        case_sensitive(arguments),
+                    ]
+                    .concat(),
+                )?;
                 *lock(&self.0) = items(&sorted)?;
             }
             _ => return Err(Error::from(ErrorKind::UnknownMethod)),
@@ -99,17 +121,38 @@ fn case_sensitive(arguments: &[Value]) -> Vec<Value> {
     vec![Value::from(reverse), Value::from(true)]
 }
 
-impl List {
-    fn refuse_itself(self: &Arc<Self>, item: &Value) -> Result<(), Error> {
-        match item.downcast_object::<List>() {
-            Some(other) if Arc::ptr_eq(self, &other) => Err(failed("a list cannot hold itself")),
-            _ => Ok(()),
-        }
+/// A list or dictionary that held itself would have no end.
+///
+/// # Errors
+/// If `item` is, or holds, the object at `container`.
+fn refuse_itself(container: *const (), item: &Value, depth: usize) -> Result<(), Error> {
+    let at = |object: *const ()| std::ptr::eq(object, container);
+    let held = if let Some(list) = item.downcast_object_ref::<List>() {
+        (!at(std::ptr::from_ref(list).cast())).then(|| lock(&list.0).clone())
+    } else if let Some(dict) = item.downcast_object_ref::<Dict>() {
+        (!at(std::ptr::from_ref(dict).cast())).then(|| lock(&dict.0).values().cloned().collect())
+    } else {
+        // Other lists hold what was there when they were made.
+        Some(
+            item.downcast_object_ref::<Vec<Value>>()
+                .cloned()
+                .unwrap_or_default(),
+        )
+    };
+    let held = held.ok_or_else(|| failed("a list or dictionary cannot hold itself"))?;
+    if depth > 64 {
+        return Err(failed("lists and dictionaries are nested too deeply"));
     }
+    held.iter()
+        .try_for_each(|inner| refuse_itself(container, inner, depth + 1))
 }
 
 fn place(index: i64, length: usize) -> usize {
-    if index < 0 { length.saturating_sub(index.unsigned_abs() as usize) } else { index as usize }
+    if index < 0 {
+        length.saturating_sub(index.unsigned_abs() as usize)
+    } else {
+        index as usize
+    }
 }
 
 /// A dictionary that can change.
@@ -125,7 +168,12 @@ impl Object for Dict {
         Enumerator::Values(lock(&self.0).keys().cloned().collect())
     }
 
-    fn call_method(self: &Arc<Self>, _: &mut State<'_, '_>, method: &str, arguments: &[Value]) -> Result<Value, Error> {
+    fn call_method(
+        self: &Arc<Self>,
+        _: &mut State<'_, '_>,
+        method: &str,
+        arguments: &[Value],
+    ) -> Result<Value, Error> {
         match method {
             "update" => {
                 let given = Given::bind("update", "other **", arguments)?;
@@ -134,23 +182,40 @@ impl Object for Dict {
                     Some(other) => items(other)?.iter().map(pair).collect::<Result<_, _>>()?,
                     None => Vec::new(),
                 };
-                more.extend(given.named.iter().map(|(key, value)| (Value::from(key.as_str()), value.clone())));
+                more.extend(
+                    given
+                        .named
+                        .iter()
+                        .map(|(key, value)| (Value::from(key.as_str()), value.clone())),
+                );
+                for (_, item) in &more {
+                    refuse_itself(Arc::as_ptr(self).cast(), item, 0)?;
+                }
                 lock(&self.0).extend(more);
             }
             "setdefault" => {
                 let given = Given::bind("setdefault", "key default", arguments)?;
                 let default = given.get(1).cloned().unwrap_or_else(|| Value::from(()));
-                return Ok(lock(&self.0).entry(given.need(0)?.clone()).or_insert(default).clone());
+                refuse_itself(Arc::as_ptr(self).cast(), &default, 0)?;
+                return Ok(lock(&self.0)
+                    .entry(given.need(0)?.clone())
+                    .or_insert(default)
+                    .clone());
             }
             "pop" => {
                 let given = Given::bind("pop", "key default", arguments)?;
                 let found = lock(&self.0).shift_remove(given.need(0)?);
-                return found
-                    .or_else(|| given.get(1).cloned())
-                    .ok_or_else(|| failed(format!("the dictionary has no key `{}` to pop", arguments[0])));
+                return found.or_else(|| given.get(1).cloned()).ok_or_else(|| {
+                    failed(format!(
+                        "the dictionary has no key `{}` to pop",
+                        arguments[0]
+                    ))
+                });
             }
             "popitem" => {
-                let (key, value) = lock(&self.0).pop().ok_or_else(|| failed("the dictionary is empty"))?;
+                let (key, value) = lock(&self.0)
+                    .pop()
+                    .ok_or_else(|| failed("the dictionary is empty"))?;
                 return Ok(vec![key, value].into());
             }
             "clear" => lock(&self.0).clear(),

@@ -18,7 +18,11 @@ pub(crate) fn str(value: &Value) -> Result<String, Error> {
 
 /// The value as it is printed into a text by `{{ }}`: like [`str`], but `None` prints nothing.
 pub(crate) fn printed(value: &Value) -> Result<String, Error> {
-    if value.is_none() { Ok(String::new()) } else { str(value) }
+    if value.is_none() {
+        Ok(String::new())
+    } else {
+        str(value)
+    }
 }
 
 /// The value as Python's `repr()` writes it.
@@ -30,7 +34,10 @@ pub(crate) fn repr(value: &Value) -> Result<String, Error> {
 
 fn write_repr(out: &mut String, value: &Value, depth: usize) -> Result<(), Error> {
     if depth > 100 {
-        return Err(Error::new(ErrorKind::InvalidOperation, "the value is nested too deeply to be printed"));
+        return Err(Error::new(
+            ErrorKind::InvalidOperation,
+            "the value is nested too deeply to be printed",
+        ));
     }
     if poison::touch(value) {
         return Ok(());
@@ -46,7 +53,10 @@ fn write_repr(out: &mut String, value: &Value, depth: usize) -> Result<(), Error
         ValueKind::String => quote(out, value.as_str().unwrap_or_default()),
         ValueKind::Bytes => {
             out.push('b');
-            quote(out, &String::from_utf8_lossy(value.as_bytes().unwrap_or_default()));
+            quote(
+                out,
+                &String::from_utf8_lossy(value.as_bytes().unwrap_or_default()),
+            );
         }
         ValueKind::Seq | ValueKind::Iterable => {
             out.push('[');
@@ -90,8 +100,16 @@ fn write_repr(out: &mut String, value: &Value, depth: usize) -> Result<(), Error
 /// # Errors
 /// If the value is no map, or one of its values failed to render.
 pub(crate) fn pairs(value: &Value) -> Result<Vec<(Value, Value)>, Error> {
-    let not_a_map = || Error::new(ErrorKind::InvalidOperation, format!("expected a dictionary, found {}", type_name(value)));
-    let object = value.as_object().filter(|_| value.kind() == ValueKind::Map).ok_or_else(not_a_map)?;
+    let not_a_map = || {
+        Error::new(
+            ErrorKind::InvalidOperation,
+            format!("expected a dictionary, found {}", type_name(value)),
+        )
+    };
+    let object = value
+        .as_object()
+        .filter(|_| value.kind() == ValueKind::Map)
+        .ok_or_else(not_a_map)?;
     let mut found = Vec::new();
     for (key, item) in object.try_iter_pairs().into_iter().flatten() {
         found.push((key, item.validate_or_err()?));
@@ -136,7 +154,11 @@ pub(crate) fn type_name(value: &Value) -> &'static str {
 }
 
 fn number(value: &Value) -> String {
-    if value.is_integer() { value.to_string() } else { f64::try_from(value.clone()).map_or_else(|_| value.to_string(), float) }
+    if value.is_integer() {
+        value.to_string()
+    } else {
+        f64::try_from(value.clone()).map_or_else(|_| value.to_string(), float)
+    }
 }
 
 /// A float as Python's `repr` writes it: the shortest digits that read back, an exponent from 1e16 on and below 1e-4.
@@ -155,11 +177,19 @@ pub(crate) fn float(number: f64) -> String {
         return format!("{digits}e{sign}{:02}", exponent.abs());
     }
     let plain = format!("{number}");
-    if plain.contains('.') { plain } else { plain + ".0" }
+    if plain.contains('.') {
+        plain
+    } else {
+        plain + ".0"
+    }
 }
 
 fn quote(out: &mut String, text: &str) {
-    let mark = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
+    let mark = if text.contains('\'') && !text.contains('"') {
+        '"'
+    } else {
+        '\''
+    };
     out.push(mark);
     for c in text.chars() {
         match c {
@@ -171,7 +201,9 @@ fn quote(out: &mut String, text: &str) {
                 out.push('\\');
                 out.push(c);
             }
-            c if (c as u32) < 0x20 || ('\u{7f}'..='\u{a0}').contains(&c) => out.push_str(&format!("\\x{:02x}", c as u32)),
+            c if (c as u32) < 0x20 || ('\u{7f}'..='\u{a0}').contains(&c) => {
+                out.push_str(&format!("\\x{:02x}", c as u32))
+            }
             c => out.push(c),
         }
     }
@@ -184,7 +216,16 @@ mod tests {
 
     #[test]
     fn floats_print_as_in_python() {
-        for (number, text) in [(1.0, "1.0"), (0.1, "0.1"), (1e20, "1e+20"), (1.5e-7, "1.5e-07"), (1e15, "1000000000000000.0"), (0.0001, "0.0001"), (-0.0, "-0.0"), (2.5, "2.5")] {
+        for (number, text) in [
+            (1.0, "1.0"),
+            (0.1, "0.1"),
+            (1e20, "1e+20"),
+            (1.5e-7, "1.5e-07"),
+            (1e15, "1000000000000000.0"),
+            (0.0001, "0.0001"),
+            (-0.0, "-0.0"),
+            (2.5, "2.5"),
+        ] {
             assert_eq!(float(number), text);
         }
     }
@@ -201,7 +242,13 @@ mod tests {
 
     #[test]
     fn containers_print_as_in_python() {
-        let list = Value::from(vec![Value::from(1), Value::from("a"), Value::from(()), Value::from(true), Value::from(1.0)]);
+        let list = Value::from(vec![
+            Value::from(1),
+            Value::from("a"),
+            Value::from(()),
+            Value::from(true),
+            Value::from(1.0),
+        ]);
         assert_eq!(str(&list).unwrap(), "[1, 'a', None, True, 1.0]");
         let map = Value::from_pairs([("a", list)]);
         assert_eq!(str(&map).unwrap(), "{'a': [1, 'a', None, True, 1.0]}");

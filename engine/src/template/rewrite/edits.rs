@@ -22,7 +22,11 @@ impl Edits {
 
     /// Puts `text` in the place of `range`.
     pub(crate) fn replace(&mut self, range: Range<usize>, text: impl Into<String>) {
-        self.0.push(Edit { at: range.start, removed: range.len(), text: text.into() });
+        self.0.push(Edit {
+            at: range.start,
+            removed: range.len(),
+            text: text.into(),
+        });
     }
 
     /// How many changes there are: a mark for [`Edits::truncate`].
@@ -38,20 +42,34 @@ impl Edits {
     /// The changed text. Changes at one place keep the order in which they were made.
     pub(crate) fn apply(mut self, source: &str) -> (String, PlaceMap) {
         self.0.sort_by_key(|edit| edit.at);
-        let mut out = String::with_capacity(source.len() + self.0.iter().map(|edit| edit.text.len()).sum::<usize>());
+        let mut out = String::with_capacity(
+            source.len() + self.0.iter().map(|edit| edit.text.len()).sum::<usize>(),
+        );
         let mut pieces = Vec::new();
         let mut at = 0;
         for edit in &self.0 {
             if edit.at > at {
-                pieces.push(Piece { new: out.len(), old: at, kept: true });
+                pieces.push(Piece {
+                    new: out.len(),
+                    old: at,
+                    kept: true,
+                });
                 out.push_str(&source[at..edit.at]);
                 at = edit.at;
             }
-            pieces.push(Piece { new: out.len(), old: at, kept: false });
+            pieces.push(Piece {
+                new: out.len(),
+                old: at,
+                kept: false,
+            });
             out.push_str(&edit.text);
             at = at.max(edit.at + edit.removed);
         }
-        pieces.push(Piece { new: out.len(), old: at, kept: true });
+        pieces.push(Piece {
+            new: out.len(),
+            old: at,
+            kept: true,
+        });
         out.push_str(&source[at..]);
         (out, PlaceMap(pieces))
     }

@@ -10,7 +10,17 @@ const DEPTH: usize = 140;
 
 /// Methods that change the value they are called on. A template that calls one gets lists and dicts that can change.
 const MUTATING: [&str; 12] = [
-    "append", "extend", "insert", "pop", "popitem", "remove", "reverse", "sort", "clear", "update", "setdefault",
+    "append",
+    "extend",
+    "insert",
+    "pop",
+    "popitem",
+    "remove",
+    "reverse",
+    "sort",
+    "clear",
+    "update",
+    "setdefault",
     "difference_update",
 ];
 
@@ -18,7 +28,8 @@ const MUTATING: [&str; 12] = [
 pub(crate) fn mutates(source: &str) -> bool {
     MUTATING.iter().any(|method| {
         source.match_indices(method).any(|(at, _)| {
-            source[..at].trim_end().ends_with('.') && source[at + method.len()..].trim_start().starts_with('(')
+            source[..at].trim_end().ends_with('.')
+                && source[at + method.len()..].trim_start().starts_with('(')
         })
     })
 }
@@ -45,8 +56,20 @@ pub(crate) struct NotAnExpression;
 type Walked<T> = Result<T, NotAnExpression>;
 
 impl<'a> Walk<'a> {
-    pub(crate) fn new(source: &'a str, tokens: &'a [Token], mutable: bool, notes: &'a mut Notes) -> Self {
-        Self { source, tokens, at: 0, depth: 0, mutable, notes }
+    pub(crate) fn new(
+        source: &'a str,
+        tokens: &'a [Token],
+        mutable: bool,
+        notes: &'a mut Notes,
+    ) -> Self {
+        Self {
+            source,
+            tokens,
+            at: 0,
+            depth: 0,
+            mutable,
+            notes,
+        }
     }
 
     pub(crate) fn done(&self) -> bool {
@@ -62,7 +85,9 @@ impl<'a> Walk<'a> {
     }
 
     fn ahead(&self, by: usize) -> &'a str {
-        self.tokens.get(self.at + by).map_or("", |token| &self.source[token.range.clone()])
+        self.tokens
+            .get(self.at + by)
+            .map_or("", |token| &self.source[token.range.clone()])
     }
 
     pub(crate) fn kind(&self) -> Option<TokenKind> {
@@ -88,7 +113,11 @@ impl<'a> Walk<'a> {
 
     fn expect(&mut self, text: &str) -> Walked<usize> {
         let token = self.take()?;
-        if &self.source[token.range.clone()] == text { Ok(token.range.end) } else { Err(NotAnExpression) }
+        if &self.source[token.range.clone()] == text {
+            Ok(token.range.end)
+        } else {
+            Err(NotAnExpression)
+        }
     }
 
     pub(crate) fn name(&mut self) -> Walked<(&'a str, Range<usize>)> {
@@ -100,7 +129,10 @@ impl<'a> Walk<'a> {
     }
 
     fn start(&self) -> Walked<usize> {
-        self.tokens.get(self.at).map(|token| token.range.start).ok_or(NotAnExpression)
+        self.tokens
+            .get(self.at)
+            .map(|token| token.range.start)
+            .ok_or(NotAnExpression)
     }
 
     fn end(&self) -> usize {
@@ -174,7 +206,9 @@ impl<'a> Walk<'a> {
             self.at += 2;
             return true;
         }
-        ["==", "!=", "<", "<=", ">", ">=", "in"].iter().any(|operator| self.accept(operator))
+        ["==", "!=", "<", "<=", ">", ">=", "in"]
+            .iter()
+            .any(|operator| self.accept(operator))
     }
 
     fn look_at(&mut self, operand: &Operand) {
@@ -193,12 +227,19 @@ impl<'a> Walk<'a> {
     }
 
     /// The right side of an operator; its operands are looked at, so that one that is not there is named.
-    fn arithmetic(&mut self, left: Operand, operand: fn(&mut Self) -> Walked<Operand>) -> Walked<Operand> {
+    fn arithmetic(
+        &mut self,
+        left: Operand,
+        operand: fn(&mut Self) -> Walked<Operand>,
+    ) -> Walked<Operand> {
         self.look_at(&left);
         let right = operand(self)?;
         self.look_at(&right);
         // What an operator made is there.
-        Ok(Operand { range: left.range.start..self.end(), constant: true })
+        Ok(Operand {
+            range: left.range.start..self.end(),
+            constant: true,
+        })
     }
 
     /// `a ~ b` prints both, so it has to print as Python does.
@@ -231,10 +272,15 @@ impl<'a> Walk<'a> {
         while self.is(operator) {
             let token = self.take()?;
             self.notes.edits.insert(left.range.start, "((");
-            self.notes.edits.replace(token.range, format!(")|{filter}("));
+            self.notes
+                .edits
+                .replace(token.range, format!(")|{filter}("));
             operand(self)?;
             self.notes.edits.insert(self.end(), "))");
-            left = Operand { range: left.range.start..self.end(), constant: true };
+            left = Operand {
+                range: left.range.start..self.end(),
+                constant: true,
+            };
         }
         Ok(left)
     }
@@ -259,7 +305,10 @@ impl<'a> Walk<'a> {
             }
             operand.constant = false;
         }
-        Ok(Operand { range: start..self.end(), constant: operand.constant })
+        Ok(Operand {
+            range: start..self.end(),
+            constant: operand.constant,
+        })
     }
 
     /// A signed primary with its attributes, items and calls, but without filters and tests.
@@ -269,14 +318,21 @@ impl<'a> Walk<'a> {
         while self.accept("-") || self.accept("+") {
             signed = true;
         }
-        if signed && self.tokens.get(self.at.wrapping_sub(1)).is_some_and(|token| &self.source[token.range.clone()] == "+")
+        if signed
+            && self
+                .tokens
+                .get(self.at.wrapping_sub(1))
+                .is_some_and(|token| &self.source[token.range.clone()] == "+")
         {
             // minijinja knows no unary plus; it means nothing.
             let plus = self.tokens[self.at - 1].range.clone();
             self.notes.edits.replace(plus, " ");
         }
         let constant = self.chain()?;
-        Ok(Operand { range: start..self.end(), constant })
+        Ok(Operand {
+            range: start..self.end(),
+            constant,
+        })
     }
 
     /// The name of a filter or a test, which may have dots.
@@ -311,7 +367,9 @@ impl<'a> Walk<'a> {
         }
         let argument = match self.kind() {
             Some(TokenKind::Text | TokenKind::Number) => true,
-            Some(TokenKind::Name) => !["and", "or", "else", "is", "if", "not", "in", "recursive"].contains(&self.text()),
+            Some(TokenKind::Name) => {
+                !["and", "or", "else", "is", "if", "not", "in", "recursive"].contains(&self.text())
+            }
             Some(TokenKind::Operator) => ["[", "{"].contains(&self.text()),
             None => false,
         };
@@ -324,7 +382,10 @@ impl<'a> Walk<'a> {
     fn arguments(&mut self) -> Walked<()> {
         self.expect("(")?;
         while !self.accept(")") {
-            if !(self.accept("**") || self.accept("*")) && self.kind() == Some(TokenKind::Name) && self.ahead(1) == "=" {
+            if !(self.accept("**") || self.accept("*"))
+                && self.kind() == Some(TokenKind::Name)
+                && self.ahead(1) == "="
+            {
                 self.at += 2;
             }
             self.expression()?;
@@ -353,7 +414,9 @@ impl<'a> Walk<'a> {
                     constant = false;
                     path.push(Step::Name(text.to_owned()));
                     if self.is("(") {
-                        self.notes.calls.push((text.to_owned(), first.range.clone()));
+                        self.notes
+                            .calls
+                            .push((text.to_owned(), first.range.clone()));
                     }
                 }
             }
@@ -371,7 +434,10 @@ impl<'a> Walk<'a> {
             }
         }
         if !path.is_empty() && !self.is("(") {
-            self.notes.chains.push(Chain { range: start..self.end(), path: path.clone() });
+            self.notes.chains.push(Chain {
+                range: start..self.end(),
+                path: path.clone(),
+            });
         }
         self.postfixes(start, &mut path, &mut constant)?;
         self.depth -= 1;
@@ -429,7 +495,9 @@ impl<'a> Walk<'a> {
                 match part.kind {
                     TokenKind::Name if called => path.clear(),
                     TokenKind::Name => extend(path, Step::Attribute(text.to_owned())),
-                    TokenKind::Number => extend(path, text.parse().map_or(Step::Computed, Step::Index)),
+                    TokenKind::Number => {
+                        extend(path, text.parse().map_or(Step::Computed, Step::Index))
+                    }
                     _ => return Err(NotAnExpression),
                 }
             } else if self.is("[") {
@@ -450,7 +518,10 @@ impl<'a> Walk<'a> {
                 return Ok(());
             }
             if !path.is_empty() {
-                self.notes.chains.push(Chain { range: start..self.end(), path: path.clone() });
+                self.notes.chains.push(Chain {
+                    range: start..self.end(),
+                    path: path.clone(),
+                });
             }
         }
     }
@@ -467,7 +538,9 @@ impl<'a> Walk<'a> {
                 let quoted = self.text();
                 Step::Attribute(quoted[1..quoted.len() - 1].to_owned())
             }
-            (Some(TokenKind::Number), "]") => self.text().parse().map_or(Step::Computed, Step::Index),
+            (Some(TokenKind::Number), "]") => {
+                self.text().parse().map_or(Step::Computed, Step::Index)
+            }
             _ => Step::Computed,
         };
         let mut slice = false;

@@ -19,8 +19,8 @@ pub(crate) struct Token {
 }
 
 const OPERATORS: [&str; 26] = [
-    "**", "//", "==", "!=", ">=", "<=", "+", "-", "*", "/", "%", "~", "|", ".", ",", ":", "(", ")", "[", "]", "{", "}",
-    "=", "<", ">", ";",
+    "**", "//", "==", "!=", ">=", "<=", "+", "-", "*", "/", "%", "~", "|", ".", ",", ":", "(", ")",
+    "[", "]", "{", "}", "=", "<", ">", ";",
 ];
 
 /// The tokens from `start` to the delimiter `end` at bracket depth 0, and where that delimiter (with its
@@ -53,7 +53,10 @@ pub(crate) fn tokens(source: &str, start: usize, end: &str) -> Option<(Vec<Token
                 _ => {}
             }
         }
-        found.push(Token { kind, range: at..at + length });
+        found.push(Token {
+            kind,
+            range: at..at + length,
+        });
         at += length;
     }
 }
@@ -68,10 +71,14 @@ fn token(rest: &str, previous: Option<&Token>, source: &str) -> Option<(TokenKin
         return Some((TokenKind::Number, number_length(rest, after_dot)));
     }
     if first.is_alphabetic() || first == '_' {
-        let length = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
+        let length = rest
+            .find(|c: char| !c.is_alphanumeric() && c != '_')
+            .unwrap_or(rest.len());
         return Some((TokenKind::Name, length));
     }
-    let operator = OPERATORS.iter().find(|operator| rest.starts_with(**operator))?;
+    let operator = OPERATORS
+        .iter()
+        .find(|operator| rest.starts_with(**operator))?;
     Some((TokenKind::Operator, operator.len()))
 }
 
@@ -91,15 +98,22 @@ fn text_length(rest: &str, quote: char) -> Option<usize> {
 
 /// After a dot (`a.0.1`) a number is an index, never a float.
 fn number_length(rest: &str, after_dot: bool) -> usize {
-    let digits = |text: &str| text.find(|c: char| !c.is_ascii_digit() && c != '_').unwrap_or(text.len());
+    let digits = |text: &str| {
+        text.find(|c: char| !c.is_ascii_digit() && c != '_')
+            .unwrap_or(text.len())
+    };
     if rest.starts_with("0x") || rest.starts_with("0o") || rest.starts_with("0b") {
-        return 2 + rest[2..].find(|c: char| !c.is_ascii_hexdigit() && c != '_').unwrap_or(rest.len() - 2);
+        return 2 + rest[2..]
+            .find(|c: char| !c.is_ascii_hexdigit() && c != '_')
+            .unwrap_or(rest.len() - 2);
     }
     let mut length = digits(rest);
     if after_dot {
         return length;
     }
-    if rest[length..].starts_with('.') && rest[length + 1..].starts_with(|c: char| c.is_ascii_digit()) {
+    if rest[length..].starts_with('.')
+        && rest[length + 1..].starts_with(|c: char| c.is_ascii_digit())
+    {
         length += 1 + digits(&rest[length + 1..]);
     }
     if rest[length..].starts_with(['e', 'E']) {
@@ -118,12 +132,20 @@ mod tests {
 
     fn texts(source: &str, end: &str) -> Vec<String> {
         let (tokens, _) = tokens(source, 0, end).unwrap();
-        tokens.into_iter().map(|token| source[token.range].to_owned()).collect()
+        tokens
+            .into_iter()
+            .map(|token| source[token.range].to_owned())
+            .collect()
     }
 
     #[test]
     fn splits_names_strings_numbers_and_operators() {
-        assert_eq!(texts("a.b['c\\'d'] // 1.5e-3 ** x", ""), ["a", ".", "b", "[", "'c\\'d'", "]", "//", "1.5e-3", "**", "x"]);
+        assert_eq!(
+            texts("a.b['c\\'d'] // 1.5e-3 ** x", ""),
+            [
+                "a", ".", "b", "[", "'c\\'d'", "]", "//", "1.5e-3", "**", "x"
+            ]
+        );
     }
 
     #[test]

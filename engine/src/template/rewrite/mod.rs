@@ -67,7 +67,11 @@ pub(crate) struct Delimiters {
 impl Default for Delimiters {
     fn default() -> Self {
         let pair = |start: &str, end: &str| (start.to_owned(), end.to_owned());
-        Self { block: pair("{%", "%}"), variable: pair("{{", "}}"), comment: pair("{#", "#}") }
+        Self {
+            block: pair("{%", "%}"),
+            variable: pair("{{", "}}"),
+            comment: pair("{#", "#}"),
+        }
     }
 }
 
@@ -80,7 +84,11 @@ pub(crate) enum Backslashes {
 }
 
 /// Rewrites a whole template.
-pub(crate) fn template(source: &str, delimiters: &Delimiters, backslashes: Backslashes) -> Rewritten {
+pub(crate) fn template(
+    source: &str,
+    delimiters: &Delimiters,
+    backslashes: Backslashes,
+) -> Rewritten {
     let mut notes = Notes::default();
     let mutable = expression::mutates(source);
     let mut at = 0;
@@ -92,14 +100,20 @@ pub(crate) fn template(source: &str, delimiters: &Delimiters, backslashes: Backs
             },
             Opening::Variable => {
                 let end = &delimiters.variable.1;
-                let Some((tokens, stop)) = lexer::tokens(source, next, end) else { break };
+                let Some((tokens, stop)) = lexer::tokens(source, next, end) else {
+                    break;
+                };
                 walk(source, &tokens, mutable, &mut notes, |walk| walk.tuple());
                 after(source, stop, end)
             }
             Opening::Block => {
                 let end = &delimiters.block.1;
-                let Some((tokens, stop)) = lexer::tokens(source, next, end) else { break };
-                let raw = tokens.first().is_some_and(|token| &source[token.range.clone()] == "raw");
+                let Some((tokens, stop)) = lexer::tokens(source, next, end) else {
+                    break;
+                };
+                let raw = tokens
+                    .first()
+                    .is_some_and(|token| &source[token.range.clone()] == "raw");
                 walk(source, &tokens, mutable, &mut notes, statement::statement);
                 let mut after = after(source, stop, end);
                 if raw {
@@ -116,7 +130,13 @@ pub(crate) fn template(source: &str, delimiters: &Delimiters, backslashes: Backs
 pub(crate) fn expression(source: &str, backslashes: Backslashes) -> Rewritten {
     let mut notes = Notes::default();
     if let Some((tokens, _)) = lexer::tokens(source, 0, "") {
-        walk(source, &tokens, expression::mutates(source), &mut notes, |walk| walk.tuple());
+        walk(
+            source,
+            &tokens,
+            expression::mutates(source),
+            &mut notes,
+            |walk| walk.tuple(),
+        );
     }
     finish(source, notes, backslashes)
 }
@@ -161,7 +181,12 @@ fn finish(source: &str, mut notes: Notes, backslashes: Backslashes) -> Rewritten
         }
     }
     let (text, places) = edits.apply(source);
-    Rewritten { text, places, notes, offset: 0 }
+    Rewritten {
+        text,
+        places,
+        notes,
+        offset: 0,
+    }
 }
 
 enum Opening {
@@ -172,7 +197,11 @@ enum Opening {
 
 /// The next opening delimiter and the first byte after it and its whitespace control.
 fn next_opening(source: &str, from: usize, delimiters: &Delimiters) -> Option<(usize, Opening)> {
-    let find = |start: &str| source[from..].find(start).map(|at| (from + at, start.len()));
+    let find = |start: &str| {
+        source[from..]
+            .find(start)
+            .map(|at| (from + at, start.len()))
+    };
     let (at, length, opening) = [
         find(&delimiters.comment.0).map(|(at, length)| (at, length, Opening::Comment)),
         find(&delimiters.block.0).map(|(at, length)| (at, length, Opening::Block)),
@@ -200,7 +229,9 @@ fn end_of_raw(source: &str, from: usize, delimiters: &Delimiters) -> usize {
         let inside = at + found + delimiters.block.0.len();
         let words = source[inside..].trim_start_matches(['-', '+']).trim_start();
         if words.starts_with("endraw") {
-            return source[inside..].find(&delimiters.block.1).map_or(source.len(), |end| inside + end + delimiters.block.1.len());
+            return source[inside..]
+                .find(&delimiters.block.1)
+                .map_or(source.len(), |end| inside + end + delimiters.block.1.len());
         }
         at = inside;
     }
@@ -228,20 +259,29 @@ mod tests {
 
     #[test]
     fn a_method_call_needs_its_value() {
-        assert_eq!(bare("a.b.split(',')[0]"), "((a|__step).b.split(',')|__step)[0]");
+        assert_eq!(
+            bare("a.b.split(',')[0]"),
+            "((a|__step).b.split(',')|__step)[0]"
+        );
     }
 
     #[test]
     fn percent_and_tilde_become_filters() {
         assert_eq!(bare("'%s-%d' % (a, b)"), "(('%s-%d' )|__percent( (a, b)))");
-        assert_eq!(bare("a * b % c"), "((((a)|__look) * ((b)|__look) )|__percent( c))");
+        assert_eq!(
+            bare("a * b % c"),
+            "((((a)|__look) * ((b)|__look) )|__percent( c))"
+        );
         assert_eq!(bare("a % b % c"), "((((a )|__percent( b)) )|__percent( c))");
         assert_eq!(bare("a ~ 'x'"), "((a )|__concat( 'x'))");
     }
 
     #[test]
     fn comparisons_look_at_what_is_not_constant() {
-        assert_eq!(bare("a == 'x' and 'k' not in b.c"), "((a)|__look) == 'x' and 'k' not in (((b|__step).c)|__look)");
+        assert_eq!(
+            bare("a == 'x' and 'k' not in b.c"),
+            "((a)|__look) == 'x' and 'k' not in (((b|__step).c)|__look)"
+        );
     }
 
     #[test]
@@ -252,13 +292,23 @@ mod tests {
     #[test]
     fn lists_change_only_where_a_template_changes_them() {
         assert_eq!(whole("{{ [1] }}"), "{{ [1] }}");
-        assert_eq!(whole("{% set l = [] %}{% set _ = l.append(1) %}"), "{% set l = ([]|__mutable) %}{% set _ = l.append(1) %}");
+        assert_eq!(
+            whole("{% set l = [] %}{% set _ = l.append(1) %}"),
+            "{% set l = ([]|__mutable) %}{% set _ = l.append(1) %}"
+        );
     }
 
     #[test]
     fn filters_and_tests_keep_their_arguments() {
-        assert_eq!(bare("x | map(attribute='a.b') | list is not match('a') or y.z"), "x | map(attribute='a.b') | list is not match('a') or (y|__step).z");
-        let notes = expression("x | ansible.builtin.upper is version('1', '>=')", Backslashes::Escape).notes;
+        assert_eq!(
+            bare("x | map(attribute='a.b') | list is not match('a') or y.z"),
+            "x | map(attribute='a.b') | list is not match('a') or (y|__step).z"
+        );
+        let notes = expression(
+            "x | ansible.builtin.upper is version('1', '>=')",
+            Backslashes::Escape,
+        )
+        .notes;
         assert_eq!(notes.filters[0].0, "ansible.builtin.upper");
         assert_eq!(notes.tests[0].0, "version");
     }
@@ -266,19 +316,32 @@ mod tests {
     #[test]
     fn raw_blocks_and_comments_are_left_alone() {
         let source = "{% raw %}{{ a.b }}{% endraw %}{# {{ a.b }} #}{{ a.b }}";
-        assert_eq!(whole(source), "{% raw %}{{ a.b }}{% endraw %}{# {{ a.b }} #}{{ (a|__step).b }}");
+        assert_eq!(
+            whole(source),
+            "{% raw %}{{ a.b }}{% endraw %}{# {{ a.b }} #}{{ (a|__step).b }}"
+        );
     }
 
     #[test]
     fn statements_are_walked() {
-        assert_eq!(whole("{% for k, v in a.b.items() if v.c %}"), "{% for k, v in (a|__step).b.items() if (v|__step).c %}");
+        assert_eq!(
+            whole("{% for k, v in a.b.items() if v.c %}"),
+            "{% for k, v in (a|__step).b.items() if (v|__step).c %}"
+        );
         assert_eq!(whole("{%- if a.b -%}"), "{%- if (a|__step).b -%}");
-        assert_eq!(whole("{% include 'x' without context %}"), "{% include 'x'   %}");
+        assert_eq!(
+            whole("{% include 'x' without context %}"),
+            "{% include 'x'   %}"
+        );
     }
 
     #[test]
     fn backslashes_are_doubled_where_they_stand_for_themselves() {
-        let rewritten = template(r"{{ x | regex_replace('(\d)', '\1') }}", &Delimiters::default(), Backslashes::Literal);
+        let rewritten = template(
+            r"{{ x | regex_replace('(\d)', '\1') }}",
+            &Delimiters::default(),
+            Backslashes::Literal,
+        );
         assert_eq!(rewritten.text, r"{{ x | regex_replace('(\\d)', '\\1') }}");
     }
 

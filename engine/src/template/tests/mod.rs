@@ -27,5 +27,8 @@ pub(crate) fn add(environment: &mut Environment<'static>) {
 
 /// The names of all tests, without their collection.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
-    FAMILIES.into_iter().flat_map(|(family, _)| family).flat_map(|test| test.names.split_whitespace())
+    FAMILIES
+        .into_iter()
+        .flat_map(|(family, _)| family)
+        .flat_map(|test| test.names.split_whitespace())
 }

@@ -11,18 +11,56 @@ use crate::template::python::text;
 pub(super) const LENIENT: &[Test] = &[Test {
     names: "skipped skip",
     parameters: "",
-    run: |_, value, _| if poison::is_poison(value) { Ok(false) } else { flag(value, "skipped") },
+    run: |_, value, _| {
+        if poison::is_poison(value) {
+            Ok(false)
+        } else {
+            flag(value, "skipped")
+        }
+    },
 }];
 
 pub(super) const TESTS: &[Test] = &[
-    Test { names: "failed failure", parameters: "", run: |_, value, _| flag(value, "failed") },
-    Test { names: "succeeded success successful", parameters: "", run: |_, value, _| Ok(!flag(value, "failed")?) },
-    Test { names: "changed change", parameters: "", run: |_, value, _| changed(value) },
-    Test { names: "unreachable", parameters: "", run: |_, value, _| flag(value, "unreachable") },
-    Test { names: "reachable", parameters: "", run: |_, value, _| Ok(!flag(value, "unreachable")?) },
-    Test { names: "timedout", parameters: "", run: |_, value, _| Ok(part(value, "timedout")?.is_true()) },
-    Test { names: "started", parameters: "", run: |_, value, _| flag(value, "started") },
-    Test { names: "finished", parameters: "", run: |_, value, _| flag(value, "finished") },
+    Test {
+        names: "failed failure",
+        parameters: "",
+        run: |_, value, _| flag(value, "failed"),
+    },
+    Test {
+        names: "succeeded success successful",
+        parameters: "",
+        run: |_, value, _| Ok(!flag(value, "failed")?),
+    },
+    Test {
+        names: "changed change",
+        parameters: "",
+        run: |_, value, _| changed(value),
+    },
+    Test {
+        names: "unreachable",
+        parameters: "",
+        run: |_, value, _| flag(value, "unreachable"),
+    },
+    Test {
+        names: "reachable",
+        parameters: "",
+        run: |_, value, _| Ok(!flag(value, "unreachable")?),
+    },
+    Test {
+        names: "timedout",
+        parameters: "",
+        run: |_, value, _| Ok(part(value, "timedout")?.is_true()),
+    },
+    Test {
+        names: "started",
+        parameters: "",
+        run: |_, value, _| flag(value, "started"),
+    },
+    Test {
+        names: "finished",
+        parameters: "",
+        run: |_, value, _| flag(value, "finished"),
+    },
 ];
 
 fn part(value: &Value, name: &str) -> Result<Value, Error> {
@@ -30,7 +68,10 @@ fn part(value: &Value, name: &str) -> Result<Value, Error> {
         return Err(poison::undefined(value));
     }
     if value.kind() != ValueKind::Map {
-        return Err(failed(format!("this test needs what a task registered, found {}", text::type_name(value))));
+        return Err(failed(format!(
+            "this test needs what a task registered, found {}",
+            text::type_name(value)
+        )));
     }
     value.get_attr(name)
 }

@@ -11,73 +11,283 @@ use crate::template::{check, filters};
 /// Tests that get undefined values, too.
 pub(super) const LENIENT: &[Test] = &[
     // What is known only after apply will be there.
-    Test { names: "defined", parameters: "", run: |_, value, _| Ok(!value.is_undefined()) },
-    Test { names: "undefined", parameters: "", run: |_, value, _| Ok(value.is_undefined()) },
+    Test {
+        names: "defined",
+        parameters: "",
+        run: |_, value, _| Ok(!value.is_undefined()),
+    },
+    Test {
+        names: "undefined",
+        parameters: "",
+        run: |_, value, _| Ok(value.is_undefined()),
+    },
 ];
 
 pub(super) const TESTS: &[Test] = &[
-    Test { names: "none", parameters: "", run: |_, value, _| Ok(value.is_none()) },
-    Test { names: "boolean", parameters: "", run: |_, value, _| Ok(value.kind() == ValueKind::Bool) },
-    Test { names: "true", parameters: "", run: |_, value, _| Ok(value.kind() == ValueKind::Bool && value.is_true()) },
-    Test { names: "false", parameters: "", run: |_, value, _| Ok(value.kind() == ValueKind::Bool && !value.is_true()) },
-    Test { names: "truthy", parameters: "convert_bool", run: |_, value, given| Ok(truthy(value, given)) },
-    Test { names: "falsy", parameters: "convert_bool", run: |_, value, given| Ok(!truthy(value, given)) },
-    Test { names: "string", parameters: "", run: |_, value, _| Ok(value.kind() == ValueKind::String) },
+    Test {
+        names: "none",
+        parameters: "",
+        run: |_, value, _| Ok(value.is_none()),
+    },
+    Test {
+        names: "boolean",
+        parameters: "",
+        run: |_, value, _| Ok(value.kind() == ValueKind::Bool),
+    },
+    Test {
+        names: "true",
+        parameters: "",
+        run: |_, value, _| Ok(value.kind() == ValueKind::Bool && value.is_true()),
+    },
+    Test {
+        names: "false",
+        parameters: "",
+        run: |_, value, _| Ok(value.kind() == ValueKind::Bool && !value.is_true()),
+    },
+    Test {
+        names: "truthy",
+        parameters: "convert_bool",
+        run: |_, value, given| Ok(truthy(value, given)),
+    },
+    Test {
+        names: "falsy",
+        parameters: "convert_bool",
+        run: |_, value, given| Ok(!truthy(value, given)),
+    },
+    Test {
+        names: "string",
+        parameters: "",
+        run: |_, value, _| Ok(value.kind() == ValueKind::String),
+    },
     // As in Python, a boolean is a number, too.
-    Test { names: "number", parameters: "", run: |_, value, _| Ok(matches!(value.kind(), ValueKind::Number | ValueKind::Bool)) },
-    Test { names: "integer int", parameters: "", run: |_, value, _| Ok(value.kind() == ValueKind::Number && value.is_integer()) },
-    Test { names: "float", parameters: "", run: |_, value, _| Ok(value.kind() == ValueKind::Number && !value.is_integer()) },
-    Test { names: "nan isnan", parameters: "", run: |_, value, _| Ok(f64::try_from(value.clone()).is_ok_and(f64::is_nan)) },
-    Test { names: "mapping", parameters: "", run: |_, value, _| Ok(value.kind() == ValueKind::Map) },
-    Test { names: "sequence", parameters: "", run: |_, value, _| Ok(sequence(value)) },
-    Test { names: "iterable", parameters: "", run: |_, value, _| Ok(sequence(value)) },
-    Test { names: "callable", parameters: "", run: |_, value, _| Ok(value.kind() == ValueKind::Plain && !poison::is_omit(value)) },
-    Test { names: "odd", parameters: "", run: |_, value, _| Ok(whole(value)?.rem_euclid(2) == 1) },
-    Test { names: "even", parameters: "", run: |_, value, _| Ok(whole(value)?.rem_euclid(2) == 0) },
-    Test { names: "divisibleby", parameters: "num", run: divisible },
-    Test { names: "lower", parameters: "", run: |_, value, _| cased(value, char::is_lowercase, char::is_uppercase) },
-    Test { names: "upper", parameters: "", run: |_, value, _| cased(value, char::is_uppercase, char::is_lowercase) },
-    Test { names: "eq equalto ==", parameters: "other", run: |_, value, given| Ok(value == given.need(0)?) },
-    Test { names: "ne !=", parameters: "other", run: |_, value, given| Ok(value != given.need(0)?) },
-    Test { names: "gt greaterthan >", parameters: "other", run: |_, value, given| Ok(value > given.need(0)?) },
-    Test { names: "ge >=", parameters: "other", run: |_, value, given| Ok(value >= given.need(0)?) },
-    Test { names: "lt lessthan <", parameters: "other", run: |_, value, given| Ok(value < given.need(0)?) },
-    Test { names: "le <=", parameters: "other", run: |_, value, given| Ok(value <= given.need(0)?) },
-    Test { names: "sameas", parameters: "other", run: same },
-    Test { names: "in", parameters: "seq", run: |_, value, given| holds(given.need(0)?, value) },
-    Test { names: "contains", parameters: "item", run: |_, value, given| holds(value, given.need(0)?) },
-    Test { names: "all", parameters: "", run: |_, value, _| Ok(items(value)?.iter().all(Value::is_true)) },
-    Test { names: "any", parameters: "", run: |_, value, _| Ok(items(value)?.iter().any(Value::is_true)) },
-    Test { names: "subset issubset", parameters: "b", run: |_, value, given| subset(value, given.need(0)?) },
-    Test { names: "superset issuperset", parameters: "b", run: |_, value, given| subset(given.need(0)?, value) },
-    Test { names: "escaped", parameters: "", run: |_, _, _| Ok(false) },
-    Test { names: "filter", parameters: "", run: |_, value, _| Ok(value.as_str().is_some_and(|name| check::named(filters::names(), name))) },
-    Test { names: "test", parameters: "", run: |_, value, _| Ok(value.as_str().is_some_and(|name| check::named(super::names(), name))) },
-    Test { names: "match", parameters: "pattern ignorecase multiline", run: |_, value, given| matched(value, given, true) },
-    Test { names: "search", parameters: "pattern ignorecase multiline", run: |_, value, given| matched(value, given, false) },
-    Test { names: "regex", parameters: "pattern ignorecase multiline match_type", run: regex },
-    Test { names: "url", parameters: "schemes", run: url },
-    Test { names: "uri", parameters: "schemes", run: uri },
-    Test { names: "urn", parameters: "", run: |_, value, _| Ok(text::str(value)?.to_lowercase().starts_with("urn:")) },
-    Test { names: "vault_encrypted", parameters: "", run: |_, value, _| Ok(value.as_str().is_some_and(|text| text.starts_with("$ANSIBLE_VAULT;"))) },
+    Test {
+        names: "number",
+        parameters: "",
+        run: |_, value, _| Ok(matches!(value.kind(), ValueKind::Number | ValueKind::Bool)),
+    },
+    Test {
+        names: "integer int",
+        parameters: "",
+        run: |_, value, _| Ok(value.kind() == ValueKind::Number && value.is_integer()),
+    },
+    Test {
+        names: "float",
+        parameters: "",
+        run: |_, value, _| Ok(value.kind() == ValueKind::Number && !value.is_integer()),
+    },
+    Test {
+        names: "nan isnan",
+        parameters: "",
+        run: |_, value, _| Ok(f64::try_from(value.clone()).is_ok_and(f64::is_nan)),
+    },
+    Test {
+        names: "mapping",
+        parameters: "",
+        run: |_, value, _| Ok(value.kind() == ValueKind::Map),
+    },
+    Test {
+        names: "sequence",
+        parameters: "",
+        run: |_, value, _| Ok(sequence(value)),
+    },
+    Test {
+        names: "iterable",
+        parameters: "",
+        run: |_, value, _| Ok(sequence(value)),
+    },
+    Test {
+        names: "callable",
+        parameters: "",
+        run: |_, value, _| Ok(value.kind() == ValueKind::Plain && !poison::is_omit(value)),
+    },
+    Test {
+        names: "odd",
+        parameters: "",
+        run: |_, value, _| Ok(whole(value)?.rem_euclid(2) == 1),
+    },
+    Test {
+        names: "even",
+        parameters: "",
+        run: |_, value, _| Ok(whole(value)?.rem_euclid(2) == 0),
+    },
+    Test {
+        names: "divisibleby",
+        parameters: "num",
+        run: divisible,
+    },
+    Test {
+        names: "lower",
+        parameters: "",
+        run: |_, value, _| cased(value, char::is_lowercase, char::is_uppercase),
+    },
+    Test {
+        names: "upper",
+        parameters: "",
+        run: |_, value, _| cased(value, char::is_uppercase, char::is_lowercase),
+    },
+    Test {
+        names: "eq equalto ==",
+        parameters: "other",
+        run: |_, value, given| Ok(value == given.need(0)?),
+    },
+    Test {
+        names: "ne !=",
+        parameters: "other",
+        run: |_, value, given| Ok(value != given.need(0)?),
+    },
+    Test {
+        names: "gt greaterthan >",
+        parameters: "other",
+        run: |_, value, given| Ok(value > given.need(0)?),
+    },
+    Test {
+        names: "ge >=",
+        parameters: "other",
+        run: |_, value, given| Ok(value >= given.need(0)?),
+    },
+    Test {
+        names: "lt lessthan <",
+        parameters: "other",
+        run: |_, value, given| Ok(value < given.need(0)?),
+    },
+    Test {
+        names: "le <=",
+        parameters: "other",
+        run: |_, value, given| Ok(value <= given.need(0)?),
+    },
+    Test {
+        names: "sameas",
+        parameters: "other",
+        run: same,
+    },
+    Test {
+        names: "in",
+        parameters: "seq",
+        run: |_, value, given| holds(given.need(0)?, value),
+    },
+    Test {
+        names: "contains",
+        parameters: "item",
+        run: |_, value, given| holds(value, given.need(0)?),
+    },
+    Test {
+        names: "all",
+        parameters: "",
+        run: |_, value, _| Ok(items(value)?.iter().all(Value::is_true)),
+    },
+    Test {
+        names: "any",
+        parameters: "",
+        run: |_, value, _| Ok(items(value)?.iter().any(Value::is_true)),
+    },
+    Test {
+        names: "subset issubset",
+        parameters: "b",
+        run: |_, value, given| subset(value, given.need(0)?),
+    },
+    Test {
+        names: "superset issuperset",
+        parameters: "b",
+        run: |_, value, given| subset(given.need(0)?, value),
+    },
+    Test {
+        names: "escaped",
+        parameters: "",
+        run: |_, _, _| Ok(false),
+    },
+    Test {
+        names: "filter",
+        parameters: "",
+        run: |_, value, _| {
+            Ok(value
+                .as_str()
+                .is_some_and(|name| check::named(filters::names(), name)))
+        },
+    },
+    Test {
+        names: "test",
+        parameters: "",
+        run: |_, value, _| {
+            Ok(value
+                .as_str()
+                .is_some_and(|name| check::named(super::names(), name)))
+        },
+    },
+    Test {
+        names: "match",
+        parameters: "pattern ignorecase multiline",
+        run: |_, value, given| matched(value, given, true),
+    },
+    Test {
+        names: "search",
+        parameters: "pattern ignorecase multiline",
+        run: |_, value, given| matched(value, given, false),
+    },
+    Test {
+        names: "regex",
+        parameters: "pattern ignorecase multiline match_type",
+        run: regex,
+    },
+    Test {
+        names: "url",
+        parameters: "schemes",
+        run: url,
+    },
+    Test {
+        names: "uri",
+        parameters: "schemes",
+        run: uri,
+    },
+    Test {
+        names: "urn",
+        parameters: "",
+        run: |_, value, _| Ok(text::str(value)?.to_lowercase().starts_with("urn:")),
+    },
+    Test {
+        names: "vault_encrypted",
+        parameters: "",
+        run: |_, value, _| {
+            Ok(value
+                .as_str()
+                .is_some_and(|text| text.starts_with("$ANSIBLE_VAULT;")))
+        },
+    },
 ];
 
 fn truthy(value: &Value, given: &Given) -> bool {
-    let read = given.flag(0, false).then(|| value.as_str().and_then(crate::template::python::truth::from_text)).flatten();
+    let read = given
+        .flag(0, false)
+        .then(|| {
+            value
+                .as_str()
+                .and_then(crate::template::python::truth::from_text)
+        })
+        .flatten();
     read.unwrap_or_else(|| value.is_true())
 }
 
 fn sequence(value: &Value) -> bool {
-    matches!(value.kind(), ValueKind::Seq | ValueKind::Iterable | ValueKind::Map | ValueKind::String)
+    matches!(
+        value.kind(),
+        ValueKind::Seq | ValueKind::Iterable | ValueKind::Map | ValueKind::String
+    )
 }
 
 fn whole(value: &Value) -> Result<i64, Error> {
-    value.as_i64().ok_or_else(|| failed(format!("expected a whole number, found {}", text::type_name(value))))
+    value.as_i64().ok_or_else(|| {
+        failed(format!(
+            "expected a whole number, found {}",
+            text::type_name(value)
+        ))
+    })
 }
 
 fn divisible(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<bool, Error> {
     let by = whole(given.need(0)?)?;
-    whole(value)?.checked_rem(by).map(|rest| rest == 0).ok_or_else(|| failed("nothing is divisible by 0"))
+    whole(value)?
+        .checked_rem(by)
+        .map(|rest| rest == 0)
+        .ok_or_else(|| failed("nothing is divisible by 0"))
 }
 
 fn cased(value: &Value, wanted: fn(char) -> bool, other: fn(char) -> bool) -> Result<bool, Error> {
@@ -89,14 +299,23 @@ fn same(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<bool, Err
     let other = given.need(0)?;
     Ok(match (value.as_object(), other.as_object()) {
         (Some(_), Some(_)) => minijinja::tests::is_sameas(value, other),
-        _ => value.kind() == other.kind() && value.is_integer() == other.is_integer() && value == other,
+        _ => {
+            value.kind() == other.kind()
+                && value.is_integer() == other.is_integer()
+                && value == other
+        }
     })
 }
 
 fn holds(container: &Value, item: &Value) -> Result<bool, Error> {
     Ok(match container.kind() {
-        ValueKind::String => container.as_str().unwrap_or_default().contains(&text::str(item)?),
-        ValueKind::Map => container.as_object().is_some_and(|map| map.get_value(item).is_some()),
+        ValueKind::String => container
+            .as_str()
+            .unwrap_or_default()
+            .contains(&text::str(item)?),
+        ValueKind::Map => container
+            .as_object()
+            .is_some_and(|map| map.get_value(item).is_some()),
         _ => items(container)?.contains(item),
     })
 }
@@ -109,8 +328,15 @@ fn subset(small: &Value, large: &Value) -> Result<bool, Error> {
 fn matched(value: &Value, given: &Given, at_start: bool) -> Result<bool, Error> {
     let text = text::str(value)?;
     let pattern = given.need(0).and_then(text::str)?;
-    let pattern = if at_start { format!("\\A(?:{pattern})") } else { pattern };
-    Ok(filters::python_regex(&pattern, given.flag(1, false), given.flag(2, false))?.is_match(&text))
+    let pattern = if at_start {
+        format!("\\A(?:{pattern})")
+    } else {
+        pattern
+    };
+    Ok(
+        filters::python_regex(&pattern, given.flag(1, false), given.flag(2, false))?
+            .is_match(&text),
+    )
 }
 
 fn regex(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<bool, Error> {
@@ -120,17 +346,31 @@ fn regex(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<bool, Er
         "search" => pattern,
         "match" => format!("\\A(?:{pattern})"),
         "fullmatch" => format!("\\A(?:{pattern})\\z"),
-        other => return Err(given.wrong(&format!("knows the types search, match and fullmatch, not `{other}`"))),
+        other => {
+            return Err(given.wrong(&format!(
+                "knows the types search, match and fullmatch, not `{other}`"
+            )));
+        }
     };
-    Ok(filters::python_regex(&pattern, given.flag(1, false), given.flag(2, false))?.is_match(&text))
+    Ok(
+        filters::python_regex(&pattern, given.flag(1, false), given.flag(2, false))?
+            .is_match(&text),
+    )
 }
 
 fn scheme(value: &Value, given: &Given) -> Result<Option<String>, Error> {
     let text = text::str(value)?;
-    let Some((scheme, rest)) = text.split_once(':') else { return Ok(None) };
-    let proper = !rest.is_empty() && scheme.starts_with(|c: char| c.is_ascii_alphabetic()) && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
+    let Some((scheme, rest)) = text.split_once(':') else {
+        return Ok(None);
+    };
+    let proper = !rest.is_empty()
+        && scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+        && scheme
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
     let wanted = given.some(0).map(items).transpose()?;
-    let allowed = wanted.is_none_or(|wanted| wanted.iter().any(|known| known.as_str() == Some(scheme)));
+    let allowed =
+        wanted.is_none_or(|wanted| wanted.iter().any(|known| known.as_str() == Some(scheme)));
     Ok((proper && allowed).then(|| rest.to_owned()))
 }
 
@@ -139,5 +379,10 @@ fn uri(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<bool, Erro
 }
 
 fn url(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<bool, Error> {
-    Ok(scheme(value, given)?.and_then(|rest| rest.strip_prefix("//").map(|host| !host.is_empty() && !host.starts_with('/'))).unwrap_or(false))
+    Ok(scheme(value, given)?
+        .and_then(|rest| {
+            rest.strip_prefix("//")
+                .map(|host| !host.is_empty() && !host.starts_with('/'))
+        })
+        .unwrap_or(false))
 }

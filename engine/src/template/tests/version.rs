@@ -7,7 +7,11 @@ use minijinja::{Error, State, Value};
 use crate::template::given::{Given, Test, failed};
 use crate::template::python::text;
 
-pub(super) const TESTS: &[Test] = &[Test { names: "version version_compare", parameters: "version operator strict version_type", run: version }];
+pub(super) const TESTS: &[Test] = &[Test {
+    names: "version version_compare",
+    parameters: "version operator strict version_type",
+    run: version,
+}];
 
 /// A piece of a version: numbers before words at the same place.
 #[derive(Debug, PartialEq, Eq)]
@@ -29,7 +33,11 @@ fn pieces(written: &str) -> Vec<Piece> {
         };
         let end = end.unwrap_or(rest.len());
         match kind {
-            0 => found.push(rest[..end].parse().map_or_else(|_| Piece::Word(rest[..end].to_owned()), Piece::Number)),
+            0 => found.push(
+                rest[..end]
+                    .parse()
+                    .map_or_else(|_| Piece::Word(rest[..end].to_owned()), Piece::Number),
+            ),
             1 => {}
             _ => found.push(Piece::Word(rest[..end].to_owned())),
         }
@@ -58,17 +66,42 @@ fn loose(a: &str, b: &str) -> Ordering {
 /// Semantic versions and Python's own: a pre-release comes before its release, and missing numbers are zeros.
 fn released(a: &str, b: &str) -> Ordering {
     let split = |written: &str| -> (Vec<u64>, String) {
-        let plain = written.trim_start_matches(['v', 'V']).split('+').next().unwrap_or_default().to_owned();
-        let end = plain.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(plain.len());
-        let numbers = plain[..end].split('.').filter_map(|number| number.parse().ok()).collect();
-        (numbers, plain[end..].trim_start_matches(['-', '.', '_']).to_lowercase())
+        let plain = written
+            .trim_start_matches(['v', 'V'])
+            .split('+')
+            .next()
+            .unwrap_or_default()
+            .to_owned();
+        let end = plain
+            .find(|c: char| !c.is_ascii_digit() && c != '.')
+            .unwrap_or(plain.len());
+        let numbers = plain[..end]
+            .split('.')
+            .filter_map(|number| number.parse().ok())
+            .collect();
+        (
+            numbers,
+            plain[end..]
+                .trim_start_matches(['-', '.', '_'])
+                .to_lowercase(),
+        )
     };
     let ((mut a, a_pre), (mut b, b_pre)) = (split(a), split(b));
     let length = a.len().max(b.len());
     a.resize(length, 0);
     b.resize(length, 0);
-    let rank = |pre: &str| if pre.is_empty() { 1 } else if pre.starts_with("post") { 2 } else { 0 };
-    a.cmp(&b).then_with(|| rank(&a_pre).cmp(&rank(&b_pre))).then_with(|| loose(&a_pre, &b_pre))
+    let rank = |pre: &str| {
+        if pre.is_empty() {
+            1
+        } else if pre.starts_with("post") {
+            2
+        } else {
+            0
+        }
+    };
+    a.cmp(&b)
+        .then_with(|| rank(&a_pre).cmp(&rank(&b_pre)))
+        .then_with(|| loose(&a_pre, &b_pre))
 }
 
 fn version(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<bool, Error> {
@@ -80,7 +113,11 @@ fn version(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<bool, 
         "loose" if given.flag(2, false) => released(&a, &b),
         "loose" => loose(&a, &b),
         "strict" | "semver" | "semantic" | "pep440" => released(&a, &b),
-        other => return Err(given.wrong(&format!("knows the types loose, strict, semver and pep440, not `{other}`"))),
+        other => {
+            return Err(given.wrong(&format!(
+                "knows the types loose, strict, semver and pep440, not `{other}`"
+            )));
+        }
     };
     Ok(match given.text(1, "eq")?.as_str() {
         "==" | "=" | "eq" => order.is_eq(),
