@@ -1,12 +1,16 @@
 //! The load tests of an apply: before it, after it, and what their gates say.
 
-use std::{collections::HashMap, path::PathBuf, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashMap},
+    path::PathBuf,
+    sync::Arc,
+};
 
 use anyhow::Result;
 use fleet_engine::{
     bench::{
         counters::Counters,
-        html::{self, Diff, Report},
+        html::{self, Diff, Matrix, Report},
         result::{Bench, Side},
         run::{self, Bencher, Command, Failed, Output, Step, Target},
         spec::{From, Spec},
@@ -17,7 +21,7 @@ use fleet_engine::{
     recap::Recap,
     run::{Errand, Errands, Settings},
 };
-use fleet_wire::{Mode, UndoneState};
+use fleet_wire::{Mode, UndoneState, What};
 use fleet_yaml::Node;
 use tokio::sync::Mutex;
 
@@ -32,6 +36,11 @@ use crate::{
 /// Whether any play asks for load tests.
 pub(crate) fn any(setup: &Setup) -> bool {
     setup.playbooks.iter().flat_map(|book| &book.plays).any(|play| play.bench.is_some())
+}
+
+/// Reads all `bench:` blocks, so that a mistake in one is told before anything is connected.
+pub(crate) fn check(setup: &Setup, settings: Settings) -> Result<()> {
+    LoadTests::new(setup, "check", settings, None, true).map(drop)
 }
 
 /// Load tests of one run.
@@ -56,12 +65,18 @@ impl LoadTests {
         let errands = run.errands(events);
         let hands = Arc::new(Hands { errands, open: Mutex::default(), silent });
         let mut tests = Self { hands, plays: Vec::new(), run: name.to_owned() };
-        for (play, hosts) in plays {
-            let Some(block) = &play.bench else { continue };
+        let blocks = plays.into_iter().flat_map(|(play, hosts)| {
+            let blocks = match &play.bench {
+                Some(node) => node.as_seq().map_or_else(|| vec![node.clone()], <[Node]>::to_vec),
+                None => Vec::new(),
+            };
+            blocks.into_iter().map(move |block| (Arc::clone(&play), hosts.clone(), block))
+        });
+        for (play, hosts, block) in blocks {
             let hosts: Vec<String> = hosts.into_iter().filter(|host| only.is_none_or(|only| only.contains(host))).collect();
             let Some(first) = hosts.first() else { continue };
             let errands = &tests.hands.errands;
-            let spec = Spec::read(block, &|node| errands.text(first, Some(&play), node)).map_err(Mistakes)?;
+            let spec = Spec::read(&block, &|node| errands.text(first, Some(&play), node)).map_err(Mistakes)?;
             let generators = match &spec.from {
                 From::Itself => Vec::new(),
                 From::Hosts(pattern) => errands.any_hosts(pattern).map_err(|problem| {
@@ -132,7 +147,7 @@ impl LoadTests {
                 let done = matches!(recap.hosts.get(&target.host).and_then(|host| host.end.as_ref()), Some(HostEnd::Done));
                 let measured = tests.bench.host(&target.host);
                 let passed = measured.is_some_and(|host| host.passed() && host.scenarios.iter().all(|s| !s.after.is_empty()));
-                if done && !passed {
+                if done && !passed && !red.contains(&target.host) {
                     red.push(target.host.clone());
                 }
             }
@@ -191,6 +206,8 @@ impl LoadTests {
     /// Writes `bench.json` and `report.html` into the run's folder; returns the report's path.
     pub(crate) fn write(&self, folder: &Folder, plan: Option<&Plan>, outcome: &str) -> Result<Option<PathBuf>> {
         let Some(first) = self.plays.first() else { return Ok(None) };
+        let mut all = first.bench.clone();
+        all.hosts.extend(self.plays.iter().skip(1).flat_map(|tests| tests.bench.hosts.clone()));
         folder.write("bench.json", &self.json()?)?;
         let diffs = plan.map_or_else(Vec::new, diffs);
         let when = jiff::ZonedDateTime::now().strftime("%Y-%m-%d %H:%M %Z").to_string();
@@ -199,9 +216,9 @@ impl LoadTests {
             run: &self.run,
             when: &when,
             outcome,
-            bench: Some(&first.bench),
+            bench: Some(&all),
             diffs: &diffs,
-            matrix: None,
+            matrix: plan.map(matrix).as_ref(),
         })?;
         Ok(Some(folder.write("report.html", &page)?))
     }
@@ -221,6 +238,25 @@ fn diffs(plan: &Plan) -> Vec<Diff> {
         }
     }
     diffs
+}
+
+/// The kernel parameters that the plan sets, and to what on each host.
+fn matrix(plan: &Plan) -> Matrix {
+    let mut rows: BTreeMap<String, BTreeMap<&str, String>> = BTreeMap::new();
+    for (host, own) in &plan.hosts {
+        for effect in own.tasks.iter().flat_map(|task| task.effects.iter()) {
+            if let What::Sysctl { key, after, .. } = &effect.what {
+                rows.entry(key.clone()).or_default().insert(host, after.clone());
+            }
+        }
+    }
+    let hosts: Vec<String> = plan.hosts.keys().cloned().collect();
+    let row = |(key, values): (String, BTreeMap<&str, String>)| {
+        let value = |host: &String| values.get(host.as_str()).cloned().unwrap_or_else(|| "as it was".to_owned());
+        (key, hosts.iter().map(value).collect())
+    };
+    let rows = rows.into_iter().map(row).collect();
+    Matrix { hosts, rows }
 }
 
 /// Runs things on hosts for a bench; keeps one connection a host.

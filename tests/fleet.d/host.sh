@@ -13,7 +13,7 @@ need_host() {
 
 # The id of the host's systemd-nspawn, or nothing when the host is off.
 host_pid() {
-  local pid argument arguments=()
+  local pid='' argument arguments=()
   { read -r pid <"$state/hosts/$1/pid" || [[ -n $pid ]]; } 2>/dev/null || return 0
   { mapfile -d '' arguments <"/proc/$pid/cmdline"; } 2>/dev/null || return 0
   # The id alone may by now belong to another process.

@@ -149,6 +149,17 @@ impl Fleet {
         self.script(&["known-hosts"]).text().into()
     }
 
+    /// What `ssh` must be told (after `-o`) so that it asks nobody and knows the hosts' keys.
+    #[must_use]
+    #[track_caller]
+    pub fn ssh_options(&self) -> Vec<String> {
+        vec![
+            "BatchMode=yes".to_owned(),
+            format!("UserKnownHostsFile={}", self.known_hosts().display()),
+            "GlobalKnownHostsFile=/dev/null".to_owned(),
+        ]
+    }
+
     /// A host's root directory as this machine sees it, to look at while the host is off or cut off.
     #[must_use]
     #[track_caller]

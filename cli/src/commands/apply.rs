@@ -75,9 +75,11 @@ impl Apply {
             return listing::list(&setup.run(&name, Mode::Apply, settings), &self.tasks);
         }
         let has_bench = !self.no_bench && load_tests::any(&setup);
+        if has_bench {
+            load_tests::check(&setup, settings.clone())?;
+        }
         if self.check || !self.yes || has_bench {
-            let mut planning = setup.settings(&self.target, Some(&self.tasks))?;
-            planning.interrupt = Arc::clone(&settings.interrupt);
+            let planning = settings.clone();
             let style = Style { json: false, verbose: 0, diff: false, quiet: true };
             let run = setup.run(&name, Mode::Plan, planning);
             let made = plan::make(run, style, None, self.output.json).await?;
@@ -145,8 +147,7 @@ impl Apply {
         let mut folder = self.folder(setup, name)?;
         let changing: Vec<String> =
             plan.hosts.iter().filter(|(_, host)| host.changes()).map(|(name, _)| name.clone()).collect();
-        let errands = setup.settings(&self.target, Some(&self.tasks))?;
-        let mut tests = load_tests::LoadTests::new(setup, name, errands, Some(&changing), self.output.json)?;
+        let mut tests = load_tests::LoadTests::new(setup, name, settings.clone(), Some(&changing), self.output.json)?;
         tests.baseline().await?;
         let recap = self.apply(setup, name, settings, &mut folder).await?;
         tests.after(&recap).await?;

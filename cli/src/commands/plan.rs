@@ -7,6 +7,7 @@ use fleet_wire::Mode;
 use super::listing;
 use crate::{
     flags::{Output, Target, Tasks},
+    load_tests,
     reporter::{self, Style},
     runs::Folder,
     setup::{Setup, run_name},
@@ -40,6 +41,7 @@ impl Plan {
         let setup = Setup::read(&self.target, &self.playbooks)?;
         let name = run_name();
         let settings = setup.settings(&self.target, Some(&self.tasks))?;
+        load_tests::check(&setup, settings.clone())?;
         let run = setup.run(&name, Mode::Plan, settings);
         if self.tasks.lists_only() {
             return listing::list(&run, &self.tasks);

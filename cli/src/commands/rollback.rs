@@ -1,6 +1,6 @@
 use anyhow::Result;
-use fleet_engine::event::HostEnd;
-use fleet_wire::{Mode, UndoneState};
+use fleet_engine::{event::HostEnd, run::Errands};
+use fleet_wire::{Mode, Undone, UndoneState};
 use tokio::task::JoinSet;
 
 use crate::{
@@ -46,13 +46,12 @@ impl Rollback {
             let (errands, run, permits) = (errands.clone(), about.run.clone(), std::sync::Arc::clone(&permits));
             set.spawn(async move {
                 let _permit = permits.acquire_owned().await.ok();
-                let undone = async {
-                    let mut errand = errands.host(&host, true, Mode::Apply).await?;
-                    let undone = errand.rollback(&run).await?;
-                    errand.close().await;
-                    Ok::<_, HostEnd>(undone)
-                };
-                let undone = undone.await;
+                let root = errands.needs_root(&host);
+                let mut undone = roll_back(&errands, &host, root, &run).await;
+                // With `-b` the run worked as root, whatever its playbooks say.
+                if !root && matches!(&undone, Ok(undone) if undone.state == UndoneState::NotFound) {
+                    undone = roll_back(&errands, &host, true, &run).await;
+                }
                 (host, undone)
             });
         }
@@ -82,4 +81,11 @@ impl Rollback {
         }
         Ok(code)
     }
+}
+
+async fn roll_back(errands: &Errands, host: &str, root: bool, run: &str) -> std::result::Result<Undone, HostEnd> {
+    let mut errand = errands.host(host, root, Mode::Apply).await?;
+    let undone = errand.rollback(run).await?;
+    errand.close().await;
+    Ok(undone)
 }

@@ -3,6 +3,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 
 use crate::{
+    load_tests,
     flags::{Target, Tasks},
     setup::Setup,
 };
@@ -25,6 +26,7 @@ impl Validate {
     pub(crate) fn run(self) -> Result<u8> {
         let setup = Setup::read(&self.target, &self.playbooks)?;
         let settings = setup.settings(&self.target, Some(&self.tasks))?;
+        load_tests::check(&setup, settings.clone())?;
         let run = setup.run("validate", fleet_wire::Mode::Plan, settings);
         run.plays().map_err(crate::error::Mistakes)?;
         let tasks: usize = setup.playbooks.iter().flat_map(|book| &book.plays).map(|play| play.all_tasks().count()).sum();

@@ -99,7 +99,8 @@ impl Lines {
             self.say(&format!("      command: {}", indent(cmd.as_str().unwrap_or(&cmd.to_string()))));
         }
         for name in ["stderr", "stdout"] {
-            if !text(name).is_empty() {
+            // A message often quotes what the command said.
+            if !text(name).is_empty() && !text("msg").contains(text(name)) {
                 self.say(&format!("      {name}: {}", indent(&last_lines(text(name), 20))));
             }
         }
@@ -180,7 +181,11 @@ pub(crate) fn undone_text(undone: &Undone) -> String {
     match undone.state {
         UndoneState::Kept => "its changes are in place".to_owned(),
         UndoneState::Unchanged => paint(GOOD, "nothing had been changed"),
-        UndoneState::RolledBack => paint(GOOD, format!("rolled back: {} effects undone, all is as it was", undone.effects.len())),
+        UndoneState::RolledBack => paint(GOOD, match undone.effects.len() {
+            0 => "rolled back: nothing was left to undo, all is as it was".to_owned(),
+            1 => "rolled back: 1 effect undone, all is as it was".to_owned(),
+            many => format!("rolled back: {many} effects undone, all is as it was"),
+        }),
         UndoneState::RollbackConflict => {
             paint(BAD, "rolled back but for what somebody else has changed since, which was left as found:") + &problems.collect::<String>()
         }

@@ -127,12 +127,20 @@ pub(super) fn refusal(place: Place, key: &str, modules: &[&'static str]) -> Refu
         };
     }
     let takes_modules = matches!(place, Place::Task | Place::Handler);
+    if !takes_modules && modules.contains(&key) {
+        return Refusal {
+            message: format!("`{key}` is a module, and stands on a task, not on {}", place.noun()),
+            help: Some("write it as an item of the list below `tasks:`".to_owned()),
+        };
+    }
     let candidates = place.supported().iter().copied().chain(
         takes_modules.then_some(modules).into_iter().flatten().copied(),
     );
     let what = if takes_modules { "keyword or module" } else { "keyword" };
-    Refusal {
-        message: format!("`{key}` is no {what} that fleetctl knows"),
-        help: nearest(key, candidates).map(|near| format!("did you mean `{near}`?")),
-    }
+    let help = match nearest(key, candidates) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None if takes_modules => "`fleetctl doc` lists the modules, docs/language.md the keywords".to_owned(),
+        None => "docs/language.md lists the keywords".to_owned(),
+    };
+    Refusal { message: format!("`{key}` is no {what} that fleetctl knows"), help: Some(help) }
 }

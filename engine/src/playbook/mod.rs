@@ -5,12 +5,15 @@
 //! places) and are rendered per host when they are used.
 
 mod action;
+mod check;
+pub(crate) mod files;
 mod free_form;
 mod keywords;
 mod play;
 mod reader;
 mod tags;
 mod task;
+mod values;
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -18,8 +21,10 @@ use fleet_yaml::{Node, Span};
 use indexmap::IndexMap;
 
 pub use action::{Action, LocalAction};
+pub use check::Check;
 pub use reader::{Reading, read};
 pub use tags::TagFilter;
+pub(crate) use values::wrong_argument;
 
 /// Variables as written, by name.
 pub type Vars = IndexMap<String, Node>;

@@ -1,9 +1,10 @@
 use std::sync::Arc;
 
-use fleet_yaml::{Map, Node};
+use fleet_yaml::{Kind, Map, Node};
 
 use super::{
     Connection, Directives, Play, Task, Vars,
+    check::is_templated,
     keywords::{self, Place},
     reader::Reader,
 };
@@ -14,11 +15,9 @@ impl Reader<'_> {
         for (key, _) in map.iter() {
             self.keyword(Place::Play, key);
         }
-        let Some(hosts) = map.get("hosts") else {
-            self.problem(&node.span, "this play has no `hosts:`").help =
-                Some("name a group, a host or a pattern; `all` for every host".to_owned());
-            return None;
-        };
+        let hosts = self.hosts(node, map);
+        let local = |node: &Node| node.as_str().is_some_and(|text| text.ends_with("local") || text == "localhost");
+        self.makes_files |= local(&hosts) || map.get("connection").is_some_and(local);
         let mut directives = Directives::default();
         self.directives(map, &mut directives);
         // A play's own variables have a rank of their own (12), below vars files; they are not inherited.
@@ -38,16 +37,16 @@ impl Reader<'_> {
         let play = Play {
             span: node.span.clone(),
             index,
-            name: map.get("name").unwrap_or(hosts).clone(),
-            hosts: self.value(hosts),
-            gather_facts: map.get("gather_facts").cloned(),
-            gather_subset: map.get("gather_subset").cloned(),
+            name: self.text(map, "name").unwrap_or_else(|| hosts.clone()),
+            hosts,
+            gather_facts: self.flag(map, "gather_facts"),
+            gather_subset: map.get("gather_subset").map(|node| self.value(node)),
             vars: map.get("vars").map_or_else(Arc::default, |node| self.vars(node)),
-            vars_files: map.get("vars_files").map_or_else(Vec::new, |node| self.conditions(node)),
+            vars_files: map.get("vars_files").map_or_else(Vec::new, |node| self.vars_files(node)),
             connection: Connection {
-                kind: map.get("connection").cloned(),
-                port: map.get("port").cloned(),
-                user: map.get("remote_user").cloned(),
+                kind: self.connection_kind(map),
+                port: self.number(map, "port", 1, 65_535),
+                user: self.text(map, "remote_user"),
             },
             bench: map.get("bench").cloned(),
             directives,
@@ -58,11 +57,51 @@ impl Reader<'_> {
         Some(play)
     }
 
+    /// `hosts:`; where there is none, one that stands for it, so that the rest of the play is looked at, too.
+    fn hosts(&mut self, play: &Node, map: &Map) -> Node {
+        const HELP: &str = "name a group, a host or a pattern; `all` for every host";
+        let Some(hosts) = map.get("hosts") else {
+            self.problem(&play.span, "this play has no `hosts:`").help = Some(HELP.to_owned());
+            return Node::string("all", &play.span);
+        };
+        let patterns = hosts.as_seq().unwrap_or(std::slice::from_ref(hosts));
+        let wrong = patterns.iter().find(|pattern| !pattern.is_scalar() || pattern.is_null());
+        let wrong = wrong.or(patterns.is_empty().then_some(hosts));
+        match wrong {
+            Some(_) if patterns.is_empty() => {
+                self.problem(&hosts.span, "`hosts` is empty").help = Some(HELP.to_owned());
+            }
+            Some(pattern) => {
+                let found = pattern.kind_name();
+                self.problem(&pattern.span, format!("`hosts` takes a host pattern, not {found}")).help =
+                    Some(HELP.to_owned());
+            }
+            None => return self.value(hosts),
+        }
+        Node::string("all", &hosts.span)
+    }
+
+    /// `vars_files:`, each a path or a list of which the first that exists is taken.
+    fn vars_files(&mut self, node: &Node) -> Vec<Node> {
+        let files = node.as_seq().map_or_else(|| vec![node.clone()], <[Node]>::to_vec);
+        for file in &files {
+            self.problems.extend(self.check.value(file));
+            match &file.kind {
+                Kind::Str(_) => {
+                    self.named_file(file, "");
+                }
+                Kind::Seq(_) => {}
+                _ => self.wrong_kind(file, "a file of variables"),
+            }
+        }
+        files
+    }
+
     fn keyword(&mut self, place: Place, key: &Node) {
         match key.as_str() {
             Some(name) if keywords::is_supported(place, name) => {}
             Some(name) => {
-                let refusal = keywords::refusal(place, name, &[]);
+                let refusal = keywords::refusal(place, name, &super::task::module_names());
                 self.problem(&key.span, refusal.message).help = refusal.help;
             }
             None => self.wrong_kind(key, "a keyword"),
@@ -71,21 +110,19 @@ impl Reader<'_> {
 
     /// Reads the inherited keywords of `map` into `directives`, which hold those of what is around it.
     pub(super) fn directives(&mut self, map: &Map, directives: &mut Directives) {
-        let replace = |key: &str, slot: &mut Option<Node>| {
-            if let Some(node) = map.get(key) {
-                *slot = Some(node.clone());
+        let mut replace = |found: Option<Node>, slot: &mut Option<Node>| {
+            if found.is_some() {
+                *slot = found;
             }
         };
-        replace("become", &mut directives.r#become);
-        replace("become_user", &mut directives.become_user);
-        replace("check_mode", &mut directives.check_mode);
-        replace("diff", &mut directives.diff);
-        replace("ignore_errors", &mut directives.ignore_errors);
-        replace("no_log", &mut directives.no_log);
-        replace("timeout", &mut directives.timeout);
-        if let Some(node) = map.get("environment") {
-            directives.environment.push(self.value(node));
-        }
+        replace(self.flag(map, "become"), &mut directives.r#become);
+        replace(self.text(map, "become_user"), &mut directives.become_user);
+        replace(self.flag(map, "check_mode"), &mut directives.check_mode);
+        replace(self.flag(map, "diff"), &mut directives.diff);
+        replace(self.flag(map, "ignore_errors"), &mut directives.ignore_errors);
+        replace(self.flag(map, "no_log"), &mut directives.no_log);
+        replace(self.number(map, "timeout", 0, i64::MAX), &mut directives.timeout);
+        directives.environment.extend(self.environment(map));
         if let Some(node) = map.get("tags") {
             directives.tags.extend(self.strings(node, true));
         }
@@ -134,7 +171,7 @@ impl Reader<'_> {
             directives.vars.push(self.vars(node));
         }
         if let Some(node) = map.get("notify") {
-            directives.notify.extend(self.conditions(node));
+            directives.notify.extend(self.list(node));
         }
         self.tasks(block, place, &directives)
     }
@@ -147,9 +184,8 @@ impl Reader<'_> {
                     self.wrong_kind(node, "a handler's name");
                     continue;
                 };
-                let templated = |text: &str| text.contains("{{") || text.contains("{%");
-                let may_be_named_later = play.handlers.iter().any(|h| templated(h.title()));
-                if templated(name)
+                let may_be_named_later = play.handlers.iter().any(|h| is_templated(h.title()));
+                if is_templated(name)
                     || may_be_named_later
                     || play.handlers.iter().any(|handler| handler.answers_to(name))
                 {
@@ -159,8 +195,11 @@ impl Reader<'_> {
                     handler.listen.iter().map(String::as_str).chain([handler.title()])
                 });
                 let near = fleet_yaml::nearest(name, names).map(str::to_owned);
-                self.problem(&node.span, format!("no handler of this play answers to `{name}`"))
-                    .help = near.map(|near| format!("did you mean `{near}`?"));
+                let help = match near {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => "write one with that name, or that listens to it, below `handlers:`".to_owned(),
+                };
+                self.problem(&node.span, format!("no handler of this play answers to `{name}`")).help = Some(help);
             }
         }
     }

@@ -21,18 +21,18 @@ impl Reader<'_> {
         let mut directives = inherited.clone();
         self.directives(map, &mut directives);
         let register = map.get("register").and_then(|node| self.variable_name(node));
-        let list = |reader: &mut Self, key: &str| {
+        let conditions = |reader: &mut Self, key: &str| {
             map.get(key).map_or_else(Vec::new, |node| reader.conditions(node))
         };
         let task = Task {
             id: self.next_id,
             span: node.span.clone(),
-            name: map.get("name").map(|name| self.value(name)),
+            name: self.text(map, "name"),
             vars: map.get("vars").map_or_else(no_vars, |node| self.vars(node)),
             r#loop: self.r#loop(map),
-            changed_when: list(self, "changed_when"),
-            failed_when: list(self, "failed_when"),
-            notify: list(self, "notify"),
+            changed_when: conditions(self, "changed_when"),
+            failed_when: conditions(self, "failed_when"),
+            notify: map.get("notify").map_or_else(Vec::new, |node| self.list(node)),
             listen: map.get("listen").map_or_else(Vec::new, |node| self.strings(node, false)),
             register,
             directives,
@@ -59,8 +59,12 @@ impl Reader<'_> {
                 return None;
             }
         };
+        let items = match flatten {
+            true => self.value(items),
+            false => self.loop_items(map)?,
+        };
         let mut made = Loop {
-            items: self.value(items),
+            items,
             flatten,
             variable: "item".to_owned(),
             index_variable: None,
@@ -132,7 +136,8 @@ impl Reader<'_> {
         let mut arguments = self.arguments(&name, &value)?;
         if let Some(more) = map.get("args").and_then(|node| self.require_map(node, "a mapping")) {
             for (key, value) in more.iter() {
-                arguments.entry(key.as_str().unwrap_or_default().to_owned()).or_insert(value.clone());
+                let value = self.value(value);
+                arguments.entry(key.as_str().unwrap_or_default().to_owned()).or_insert(value);
             }
         }
         self.checked(&name, &name_node, &value, arguments)
@@ -258,6 +263,9 @@ impl Reader<'_> {
                 sound = false;
             }
         }
+        if sound {
+            self.values(&action, &key.span);
+        }
         sound.then_some(action)
     }
 }
@@ -276,7 +284,7 @@ impl Reader<'_> {
 }
 
 /// Every module's name, for near matches.
-fn module_names() -> Vec<&'static str> {
+pub(super) fn module_names() -> Vec<&'static str> {
     MODULES
         .iter()
         .map(|module| module.name)

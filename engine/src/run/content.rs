@@ -19,7 +19,7 @@ use super::{
     scope::HostScope,
 };
 use crate::{
-    playbook::{LocalAction, Task},
+    playbook::{LocalAction, Task, files},
     template::FileSyntax,
 };
 
@@ -51,7 +51,7 @@ pub(super) async fn calls(
     for (name, node) in written {
         match name.as_str() {
             "content" if !template => content = Some(text_content(host, node, scope).await?),
-            name if is_syntax(name) => {}
+            name if files::is_syntax(name) => {}
             _ => {
                 args.insert(name.clone(), node.clone());
             }
@@ -78,7 +78,7 @@ pub(super) async fn calls(
         )));
     };
     let folder = if template { "templates" } else { "files" };
-    let path = find(&src, folder, &play.search).map_err(|tried| {
+    let path = files::find(&src, folder, &play.search).map_err(|tried| {
         let tried = tried.iter().map(|path| format!("  {}", path.display())).collect::<Vec<_>>();
         let place = written.get("src").map_or_else(|| task.place(), |node| node.span.to_string());
         Unfit::Problem(format!("{place}: there is no file `{src}`; looked for\n{}", tried.join("\n")))
@@ -113,10 +113,6 @@ async fn text_content(host: &mut Host, node: &Node, scope: &HostScope) -> Result
     })
 }
 
-fn is_syntax(name: &str) -> bool {
-    name.ends_with("_string") || name.ends_with("_blocks") || matches!(name, "keep_trailing_newline" | "newline_sequence")
-}
-
 fn is_true(value: Option<&serde_json::Value>) -> bool {
     match value {
         Some(serde_json::Value::Bool(truth)) => *truth,
@@ -134,21 +130,9 @@ async fn render(
     let text = String::from_utf8(read(path)?)
         .map_err(|_| Unfit::Problem(format!("{}: a template is UTF-8 text, and this is not", path.display())))?;
     let mut syntax = FileSyntax::default();
-    for (name, node) in written.iter().filter(|(name, _)| is_syntax(name)) {
+    for (name, node) in written.iter().filter(|(name, _)| files::is_syntax(name)) {
         let value = host.known(node, scope).await?;
-        let text = || value.to_string();
-        match name.as_str() {
-            "trim_blocks" => syntax.trim_blocks = value.is_true(),
-            "lstrip_blocks" => syntax.lstrip_blocks = value.is_true(),
-            "block_start_string" => syntax.block.0 = text(),
-            "block_end_string" => syntax.block.1 = text(),
-            "variable_start_string" => syntax.variable.0 = text(),
-            "variable_end_string" => syntax.variable.1 = text(),
-            "comment_start_string" => syntax.comment.0 = text(),
-            "comment_end_string" => syntax.comment.1 = text(),
-            "newline_sequence" => syntax.newline = text(),
-            _ => {}
-        }
+        files::set_syntax(&mut syntax, name, value.to_string(), value.is_true());
     }
     let dest = match written.get("dest") {
         Some(node) => host.known(node, scope).await?,
@@ -181,18 +165,6 @@ fn preserve(args: &mut serde_json::Map<String, serde_json::Value>, path: &Path) 
 
 fn read(path: &Path) -> Result<Vec<u8>, Unfit> {
     std::fs::read(path).map_err(|problem| Unfit::Problem(format!("{}: cannot be read: {problem}", path.display())))
-}
-
-/// Where `src` is: as it stands where it is absolute, else beside the playbook, in the folder of its
-/// kind first. The error is where was looked.
-fn find(src: &str, folder: &str, search: &[PathBuf]) -> Result<PathBuf, Vec<PathBuf>> {
-    let given = Path::new(src);
-    let candidates: Vec<PathBuf> = if given.is_absolute() {
-        vec![given.to_owned()]
-    } else {
-        search.iter().flat_map(|dir| [dir.join(folder).join(src), dir.join(src)]).collect()
-    };
-    candidates.iter().find(|path| path.exists()).cloned().ok_or(candidates)
 }
 
 /// A directory: one call for each directory and file in it. `src/` copies what is in it, `src` itself, too.

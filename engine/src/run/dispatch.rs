@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     event::{TaskEnded, TaskInfo},
-    playbook::{Action, LocalAction, Loop, Task},
+    playbook::{Action, LocalAction, Loop, Task, wrong_argument},
     template::{EvalError, Evaluated, is_omit},
     variables::Variable,
 };
@@ -521,8 +521,10 @@ pub(super) fn checked_call(
     let value = serde_json::Value::Object(args);
     (module.check)(&value).map_err(|problem| {
         let node = problem.argument.as_ref().and_then(|name| places.get(name));
-        let place = node.map(|node| format!("{}: ", node.span)).unwrap_or_default();
-        Unfit::Problem(format!("{place}{written}: {problem}"))
+        Unfit::Problem(match node {
+            Some(node) => fleet_yaml::render(&wrong_argument(written, &problem, &node.span), false),
+            None => format!("{written}: {problem}"),
+        })
     })?;
     let serde_json::Value::Object(args) = value else {
         return Err(Unfit::Problem(format!("{written}: arguments are a mapping")));

@@ -40,6 +40,7 @@ pub use errand::Errand;
 use shared::Shared;
 
 /// What the command line and the configuration say of a run.
+#[derive(Clone)]
 pub struct Settings {
     /// How hosts are connected to.
     pub transport: transport::Settings,
@@ -182,6 +183,12 @@ impl Errands {
     /// Why it cannot be asked.
     pub async fn host(&self, name: &str, root: bool, mode: Mode) -> Result<Errand, HostEnd> {
         Errand::connect(&self.shared, name, root, mode).await
+    }
+
+    /// Whether the playbooks work as root on a host, and so keep their journal as root.
+    #[must_use]
+    pub fn needs_root(&self, name: &str) -> bool {
+        plays::needs_root(&self.shared, &self.shared.scope(name, None, &[], &[], None))
     }
 
     /// How a host is reached.

@@ -363,7 +363,7 @@ pub(super) fn vars_file(shared: &Shared, path: &Path) -> Result<Arc<Vars>, Diagn
 }
 
 /// Whether any task of the run may need root on this host; what cannot be decided yet counts as yes.
-fn needs_root(shared: &Shared, scope: &HostScope) -> bool {
+pub(super) fn needs_root(shared: &Shared, scope: &HostScope) -> bool {
     let may_be = |node: &Node| match node.as_bool() {
         Some(truth) => truth,
         None => !matches!(shared.templar.truth(node, &scope.shared()), Ok(Evaluated::Known(false))),

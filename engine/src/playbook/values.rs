@@ -1,0 +1,292 @@
+//! Values as far as they can be judged without a host: those of keywords, and arguments without a template.
+
+use std::path::Path;
+
+use fleet_modules::module::{self, ArgumentError, Module};
+use fleet_yaml::{Diagnostic, Kind, Map, Node, Span};
+use indexmap::IndexMap;
+
+use super::{
+    Action, LocalAction,
+    check::{is_literal, is_templated, truth},
+    files,
+    reader::Reader,
+};
+use crate::template::FileSyntax;
+
+/// Keywords.
+impl Reader<'_> {
+    /// A keyword that takes yes or no.
+    pub(super) fn flag(&mut self, map: &Map, key: &str) -> Option<Node> {
+        self.keyword_value(map, key, "yes or no", |node| truth(node).is_some())
+    }
+
+    /// A keyword that takes a text.
+    pub(super) fn text(&mut self, map: &Map, key: &str) -> Option<Node> {
+        self.keyword_value(map, key, "a string", |node| node.is_scalar() && !node.is_null())
+    }
+
+    /// A keyword that takes a whole number of this range.
+    pub(super) fn number(&mut self, map: &Map, key: &str, least: i64, most: i64) -> Option<Node> {
+        let expected = match most {
+            i64::MAX => format!("a whole number from {least} on"),
+            _ => format!("a whole number from {least} to {most}"),
+        };
+        self.keyword_value(map, key, &expected, |node| {
+            let number = node.as_i64().or_else(|| node.as_str()?.trim().parse().ok());
+            number.is_some_and(|number| (least..=most).contains(&number))
+        })
+    }
+
+    /// `connection:`
+    pub(super) fn connection_kind(&mut self, map: &Map) -> Option<Node> {
+        let known = |node: &Node| {
+            let kind = node.as_str().unwrap_or_default();
+            let kind = kind.strip_prefix("ansible.builtin.").unwrap_or(kind);
+            matches!(kind, "ssh" | "smart" | "openssh" | "local")
+        };
+        self.keyword_value(map, "connection", "`ssh` or `local`", known)
+    }
+
+    /// `environment:`: a mapping, or a list of them.
+    pub(super) fn environment(&mut self, map: &Map) -> Option<Node> {
+        let fits = |node: &Node| match &node.kind {
+            Kind::Seq(items) => items.iter().all(|item| item.as_map().is_some() || !is_literal(item)),
+            Kind::Map(_) => true,
+            _ => false,
+        };
+        self.keyword_value(map, "environment", "a mapping of variables", fits)
+    }
+
+    /// `loop:`
+    pub(super) fn loop_items(&mut self, map: &Map) -> Option<Node> {
+        self.keyword_value(map, "loop", "a list", |node| node.as_seq().is_some())
+    }
+
+    /// The value of a keyword, as written; a template may become anything.
+    fn keyword_value(
+        &mut self,
+        map: &Map,
+        key: &str,
+        expected: &str,
+        fits: impl Fn(&Node) -> bool,
+    ) -> Option<Node> {
+        let node = map.get(key)?;
+        let whole_template = node.as_str().is_some_and(|_| !is_literal(node));
+        if !whole_template && !fits(node) {
+            let found = found(node);
+            self.problem(&node.span, format!("`{key}` takes {expected}, not {found}"));
+        }
+        Some(self.value(node))
+    }
+}
+
+/// What stands there, in a message.
+fn found(node: &Node) -> String {
+    match node.scalar_text() {
+        Some(text) if !text.contains('\n') => format!("`{text}`"),
+        _ => node.kind_name().to_owned(),
+    }
+}
+
+/// Arguments.
+impl Reader<'_> {
+    /// Looks at the values of an action's arguments, and at the files that they name. `key` is where the module stands.
+    pub(super) fn values(&mut self, action: &Action, key: &Span) {
+        match action {
+            Action::Module { module, written, arguments } => {
+                self.literals(module, written, arguments, key);
+            }
+            Action::Local { action, arguments, .. } => match action {
+                LocalAction::Template => {
+                    let kept = arguments.iter().filter(|(name, _)| !files::is_syntax(name));
+                    let kept = kept.map(|(name, node)| (name.clone(), node.clone())).collect();
+                    self.as_copy("template", &kept, key);
+                    self.template_file(arguments);
+                }
+                LocalAction::Copy => {
+                    self.as_copy("copy", arguments, key);
+                    self.copied_file(arguments);
+                }
+                LocalAction::Assert => {
+                    if let Some(that) = arguments.get("that") {
+                        self.conditions(that);
+                    }
+                }
+                LocalAction::Debug => {
+                    if let Some(var) = arguments.get("var").and_then(Node::as_str) {
+                        let span = &arguments["var"].span;
+                        self.problems.extend(self.check.expression(var, span));
+                    }
+                }
+                LocalAction::IncludeVars => {
+                    if let Some(file) = arguments.get("file") {
+                        self.named_file(file, "vars");
+                    }
+                }
+                LocalAction::Meta => self.meta(arguments),
+                LocalAction::SetFact | LocalAction::Fail => {}
+            },
+        }
+    }
+
+    /// `copy` and `template` end as the module `copy` on the host.
+    fn as_copy(&mut self, written: &str, arguments: &IndexMap<String, Node>, key: &Span) {
+        let Some(copy) = module::find("copy") else { return };
+        let as_text = |(name, node): (&String, &Node)| {
+            // A content of any type becomes a text on the way.
+            let node = match name.as_str() {
+                "content" if !node.is_scalar() && is_literal(node) => Node::string("", &node.span),
+                _ => node.clone(),
+            };
+            (name.clone(), node)
+        };
+        let arguments = arguments.iter().map(as_text).collect();
+        self.literals(copy, written, &arguments, key);
+    }
+
+    /// Arguments without a template are what the module will get.
+    fn literals(
+        &mut self,
+        module: &Module,
+        written: &str,
+        arguments: &IndexMap<String, Node>,
+        key: &Span,
+    ) {
+        let mut given = serde_json::Map::new();
+        for (name, node) in arguments.iter().filter(|(_, node)| is_literal(node) && !node.is_null()) {
+            // A mode keeps its spelling: 0644 is octal, and its digits must survive.
+            let value = match name.ends_with("mode") && node.as_i64().is_some() {
+                true => node.raw().into(),
+                false => node.to_json(),
+            };
+            given.insert(name.clone(), value);
+        }
+        let mut sound = true;
+        // One mistake is told at a time; without its argument the next one shows.
+        while let Err(problem) = (module.read)(&given.clone().into()) {
+            let Some(name) = spelling(module, &given, &problem) else { break };
+            given.remove(&name);
+            let place = arguments.get(&name).map_or(key, |node| &node.span);
+            self.problems.push(wrong_argument(written, &problem, place));
+            sound = false;
+        }
+        if sound
+            && arguments.values().all(is_literal)
+            && let Err(problem) = (module.check)(&given.clone().into())
+        {
+            let name = spelling(module, &given, &problem);
+            let node = name.and_then(|name| arguments.get(&name));
+            self.problems.push(wrong_argument(written, &problem, node.map_or(key, |node| &node.span)));
+        }
+    }
+
+    fn meta(&mut self, arguments: &IndexMap<String, Node>) {
+        const KNOWN: [&str; 4] = ["flush_handlers", "end_host", "end_play", "noop"];
+        let Some(node) = arguments.get("action") else { return };
+        let name = node.as_str().unwrap_or_default();
+        if is_literal(node) && !KNOWN.contains(&name) {
+            let near = fleet_yaml::nearest(name, KNOWN);
+            let help = near.map_or_else(
+                || "`flush_handlers`, `end_host`, `end_play` and `noop` are".to_owned(),
+                |near| format!("did you mean `{near}`?"),
+            );
+            self.problem(&node.span, format!("`meta: {name}` is not supported yet")).help = Some(help);
+        }
+    }
+
+    fn template_file(&mut self, arguments: &IndexMap<String, Node>) {
+        let Some(src) = arguments.get("src") else { return };
+        let Some(path) = self.named_file(src, "templates") else { return };
+        let mut syntax = FileSyntax::default();
+        for (name, node) in arguments.iter().filter(|(name, _)| files::is_syntax(name)) {
+            if !is_literal(node) {
+                return;
+            }
+            let text = node.scalar_text().unwrap_or_default().into_owned();
+            files::set_syntax(&mut syntax, name, text, truth(node).unwrap_or_default());
+        }
+        let already = self.templates.insert((path.clone(), format!("{syntax:?}")));
+        if !already {
+            return;
+        }
+        match std::fs::read_to_string(&path) {
+            Ok(text) => self.problems.extend(self.check.file(&path, &text, &syntax)),
+            Err(problem) if problem.kind() == std::io::ErrorKind::InvalidData => {
+                let message = format!("{} is not UTF-8, and a template must be", path.display());
+                self.problem(&src.span, message);
+            }
+            Err(problem) => {
+                self.problem(&src.span, format!("cannot read {}: {problem}", path.display()));
+            }
+        }
+    }
+
+    fn copied_file(&mut self, arguments: &IndexMap<String, Node>) {
+        let on_the_host = arguments.get("remote_src").is_some_and(|node| truth(node) != Some(false));
+        if let Some(src) = arguments.get("src")
+            && !on_the_host
+        {
+            self.named_file(src, "files");
+        }
+    }
+
+    /// A file of the controller, if its name is written out: it must be there, unless a play makes files here.
+    pub(super) fn named_file(&mut self, name: &Node, folder: &str) -> Option<std::path::PathBuf> {
+        let text = name.as_str().filter(|text| !is_templated(text) && !text.starts_with('~'))?;
+        let search = files::search(&self.dir);
+        match files::find(text, folder, &search) {
+            Ok(path) => Some(path),
+            Err(_) if self.makes_files => None,
+            Err(tried) => {
+                let shown = tried.iter().map(|path| shown(path)).collect::<Vec<_>>();
+                let mut help = format!("looked for {}", shown.join(", "));
+                if let Some(near) = nearest_file(&tried) {
+                    help = format!("did you mean `{near}`? {help}");
+                }
+                self.problem(&name.span, format!("there is no file `{text}`")).help = Some(help);
+                None
+            }
+        }
+    }
+}
+
+/// The message about an argument that a module cannot take.
+pub(crate) fn wrong_argument(written: &str, problem: &ArgumentError, place: &Span) -> Diagnostic {
+    let message = match &problem.argument {
+        Some(argument) => format!("argument `{argument}` of `{written}`: {}", problem.message),
+        None => format!("`{written}`: {}", problem.message),
+    };
+    let diagnostic = Diagnostic::error(place.clone(), message);
+    match &problem.expected {
+        Some(expected) => diagnostic.with_help(expected.clone()),
+        None => diagnostic,
+    }
+}
+
+/// The argument that an error is about, as it is written here.
+fn spelling(
+    module: &Module,
+    given: &serde_json::Map<String, serde_json::Value>,
+    problem: &ArgumentError,
+) -> Option<String> {
+    let own = problem.argument.as_deref()?;
+    let is_own = |name: &str| {
+        name == own || module.argument_aliases.iter().any(|(alias, of)| *alias == name && *of == own)
+    };
+    given.keys().find(|name| is_own(name)).cloned()
+}
+
+fn shown(path: &Path) -> String {
+    path.components().collect::<std::path::PathBuf>().display().to_string()
+}
+
+/// A file with nearly that name, where one was looked for.
+fn nearest_file(tried: &[std::path::PathBuf]) -> Option<String> {
+    tried.iter().find_map(|path| {
+        let name = path.file_name()?.to_str()?;
+        let entries = std::fs::read_dir(path.parent()?).ok()?;
+        let names: Vec<String> = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        fleet_yaml::nearest(name, names.iter().map(String::as_str)).map(str::to_owned)
+    })
+}
