@@ -51,6 +51,9 @@ fn build() -> Result<(), String> {
         return Err("the helper could not be built (its errors are above)".to_owned());
     }
     let built = work.join(&target).join("helper/fleet-helper");
+    // By its architecture, as `fleetctl` looks for it first, and by its plain name for people.
+    let arch = target.split('-').next().unwrap_or_default();
+    place(&built, &profile_dir.join(format!("fleet-helper-{arch}")))?;
     place(&built, &profile_dir.join("fleet-helper"))
 }
 

@@ -41,11 +41,16 @@ impl From<Vec<Diagnostic>> for Mistakes {
 pub(crate) fn report(problem: &anyhow::Error) -> u8 {
     let color = anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never;
     if let Some(Mistakes(mistakes)) = problem.downcast_ref() {
-        for mistake in mistakes {
+        // A limit that matches nothing is found once for each play.
+        let mut told = std::collections::HashSet::new();
+        for mistake in mistakes.iter().filter(|mistake| told.insert(mistake.to_string())) {
             anstream::eprintln!("{}", fleet_engine::render(mistake, color));
+            if mistakes.len() > 1 {
+                anstream::eprintln!();
+            }
         }
-        if mistakes.len() > 1 {
-            anstream::eprintln!("{} mistakes; nothing was connected, nothing was changed", mistakes.len());
+        if told.len() > 1 {
+            anstream::eprintln!("{} mistakes; nothing was connected, nothing was changed", told.len());
         }
         return INVALID;
     }

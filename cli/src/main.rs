@@ -38,6 +38,7 @@ enum Command {
     Host(commands::host::Host),
     Inventory(commands::inventory::Inventory),
     Runs(commands::runs::Runs),
+    Doc(commands::doc::Doc),
 }
 
 fn main() -> ExitCode {
@@ -67,6 +68,7 @@ fn main() -> ExitCode {
             Command::Host(host) => host.run().await,
             Command::Inventory(inventory) => inventory.run(),
             Command::Runs(runs) => runs.run(),
+            Command::Doc(doc) => doc.run(),
         }
     });
     runtime.shutdown_background();

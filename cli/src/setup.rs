@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context, Result};
 use fleet_engine::{
     Diagnostic, inventory::{Inventory, Limit, LoadOptions}, playbook::{self, Playbook, TagFilter, Vars},
-    run::{Run, Settings}, secret::Secret, template::{Templar, TemplateSettings}, transport,
+    run::{Choice, Run, Settings}, secret::Secret, template::{Templar, TemplateSettings}, transport,
 };
 use fleet_wire::Mode;
 
@@ -27,11 +27,13 @@ pub(crate) struct Setup {
     pub(crate) playbooks: Arc<[Playbook]>,
     pub(crate) templar: Templar,
     pub(crate) extra_vars: Arc<Vars>,
+    pub(crate) limit: Option<Limit>,
 }
 
 impl Setup {
     /// Reads everything that the flags name, and reports all mistakes of all files at once.
-    pub(crate) fn read(target: &Target, playbooks: &[PathBuf]) -> Result<Self> {
+    /// `tasks` are the flags that belong to playbooks, where there are any.
+    pub(crate) fn read(target: &Target, tasks: Option<&Tasks>, playbooks: &[PathBuf]) -> Result<Self> {
         let places = Places::of_this_user();
         let dirs: Vec<PathBuf> = playbooks.iter().filter_map(|path| path.parent()).map(Path::to_owned).collect();
         let templar = Templar::new(template_settings(&dirs));
@@ -40,13 +42,10 @@ impl Setup {
 
         let mut read = Vec::new();
         for path in playbooks {
-            match playbook::read(path, &|node| templar.check(node)) {
-                Ok(reading) => {
-                    read.push(reading.playbook);
-                    warnings.extend(reading.warnings);
-                }
-                Err(problems) => mistakes.extend(problems),
-            }
+            let reading = playbook::read(path, &templar);
+            read.push(reading.playbook);
+            warnings.extend(reading.warnings);
+            mistakes.extend(reading.mistakes);
         }
         let sources = inventory_sources(target)?;
         let options = LoadOptions { playbook_dirs: dirs, run_scripts: true };
@@ -70,6 +69,20 @@ impl Setup {
         for warning in &warnings {
             anstream::eprintln!("{}", fleet_engine::render(warning, crate::reporter::colored()));
         }
+        let limit = target.limit.as_deref().map(Limit::parse).transpose();
+        let limit = limit.map_err(|problem| mistakes.push(problem)).unwrap_or_default();
+        // An errand needs the playbooks only to know what they are; whom they mean now is not its business.
+        if let (Some(inventory), Some(tasks)) = (&inventory, tasks) {
+            let choice = Choice {
+                inventory,
+                templar: &templar,
+                extra_vars: &Arc::new(extra_vars.clone()),
+                limit: limit.as_ref(),
+                allow_no_hosts: tasks.allow_no_hosts,
+            };
+            let plays = read.iter().flat_map(|playbook| &playbook.plays);
+            mistakes.extend(plays.filter_map(|play| choice.hosts(play).err()));
+        }
         match inventory {
             Some(inventory) if mistakes.is_empty() => Ok(Self {
                 places,
@@ -77,6 +90,7 @@ impl Setup {
                 playbooks: read.into(),
                 templar,
                 extra_vars: Arc::new(extra_vars),
+                limit,
             }),
             _ => Err(Mistakes(mistakes).into()),
         }
@@ -92,7 +106,7 @@ impl Setup {
         Ok(Settings {
             transport: transport_settings(&self.places),
             forks: target.forks.max(1),
-            limit: target.limit.as_deref().map(Limit::parse).transpose().map_err(one)?,
+            limit: self.limit.clone(),
             tags: tasks.map_or_else(TagFilter::default, |tasks| TagFilter::parse(&tasks.tags, &tasks.skip_tags)),
             extra_vars: Arc::clone(&self.extra_vars),
             user: target.user.clone(),

@@ -5,6 +5,7 @@ pub mod bench;
 pub mod event;
 pub mod extra_vars;
 pub mod inventory;
+pub mod manual;
 pub mod plan;
 pub mod playbook;
 pub mod recap;

@@ -11,18 +11,22 @@ mod mode;
 
 /// `true`, `false`, and Ansible's other spellings: `yes`, `no`, `on`, `off`, `y`, `n`, `t`, `f`, `1`, `0`, quoted or not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(serde::Serialize))]
 pub struct Bool(pub bool);
 
 /// A string; a number or a boolean is taken as it is written.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "schema", derive(serde::Serialize))]
 pub struct Text(pub String);
 
 /// A list, a comma separated string, or one scalar, as strings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(serde::Serialize))]
 pub struct List(pub Vec<String>);
 
 /// A whole number, quoted or not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(serde::Serialize))]
 pub struct Number(pub i64);
 
 impl Deref for Bool {

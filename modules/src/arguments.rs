@@ -1,8 +1,9 @@
 use std::fmt;
 
-use serde::de::value::StrDeserializer;
+use serde::de::value::{MapDeserializer, SeqDeserializer, StrDeserializer};
 use serde::de::{
-    self, DeserializeOwned, DeserializeSeed, Deserializer, IntoDeserializer, MapAccess, Visitor,
+    self, DeserializeOwned, DeserializeSeed, Deserializer, Expected, IntoDeserializer, MapAccess,
+    Unexpected, Visitor,
 };
 use serde_json::{Map, Value};
 
@@ -44,20 +45,63 @@ impl de::Error for ArgumentError {
     }
 
     fn unknown_field(field: &str, expected: &'static [&'static str]) -> Self {
-        let near = expected
-            .iter()
-            .copied()
-            .filter(|name| near(field, name))
-            .min_by_key(|name| distance(field, name));
-        let expected = near.map_or_else(
+        let hint = nearest(field, expected).map_or_else(
             || format!("known are {}", expected.join(", ")),
             |name| format!("did you mean `{name}`?"),
         );
         Self {
-            expected: Some(expected),
+            expected: Some(hint),
             ..Self::of(field, "it is not known to this module")
         }
     }
+
+    fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        Self::custom(format_args!("expected {expected}, not {}", Found(found)))
+    }
+
+    fn invalid_value(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        Self::invalid_type(found, expected)
+    }
+
+    fn unknown_variant(found: &str, known: &'static [&'static str]) -> Self {
+        let hint = nearest(found, known).map(|name| format!("did you mean `{name}`?"));
+        Self {
+            expected: hint,
+            ..Self::custom(format_args!("expected {}, not `{found}`", choice(known)))
+        }
+    }
+}
+
+/// What was found, in a user's words.
+struct Found<'a>(Unexpected<'a>);
+
+impl fmt::Display for Found<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Unexpected::Bool(value) => write!(f, "`{value}`"),
+            Unexpected::Unsigned(value) => write!(f, "`{value}`"),
+            Unexpected::Signed(value) => write!(f, "`{value}`"),
+            Unexpected::Float(value) => write!(f, "`{value}`"),
+            Unexpected::Str(value) => write!(f, "`{value}`"),
+            Unexpected::Seq => f.write_str("a list"),
+            Unexpected::Map => f.write_str("a mapping"),
+            Unexpected::Unit | Unexpected::Option => f.write_str("nothing"),
+            other => write!(f, "{other}"),
+        }
+    }
+}
+
+fn choice(names: &[&str]) -> String {
+    match names {
+        [only] => format!("`{only}`"),
+        [first @ .., last] => format!("`{}` or `{last}`", first.join("`, `")),
+        [] => "nothing".to_owned(),
+    }
+}
+
+fn nearest<'n>(word: &str, names: &[&'n str]) -> Option<&'n str> {
+    let close = names.iter().copied().filter(|name| near(word, name));
+    close.min_by_key(|name| distance(word, name))
 }
 
 /// Reads a module's arguments from a JSON object; `null` stands for an argument that is not given, as Ansible's `omit` does.
@@ -135,8 +179,84 @@ impl<'de> MapAccess<'de> for Arguments {
         seed: V,
     ) -> Result<V::Value, ArgumentError> {
         let (name, value) = self.current.take().unwrap_or_default();
-        seed.deserialize(value)
-            .map_err(|error: serde_json::Error| ArgumentError::of(&name, error.to_string()))
+        seed.deserialize(Given(value))
+            .map_err(|error: ArgumentError| ArgumentError {
+                argument: Some(name),
+                ..error
+            })
+    }
+}
+
+/// One argument's value. What is wrong with it is said in a user's words, which serde_json's own errors are not.
+struct Given(Value);
+
+impl<'de> Deserializer<'de> for Given {
+    type Error = ArgumentError;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ArgumentError> {
+        match self.0 {
+            Value::Null => visitor.visit_unit(),
+            Value::Bool(value) => visitor.visit_bool(value),
+            Value::Number(number) => match (number.as_u64(), number.as_i64()) {
+                (Some(value), _) => visitor.visit_u64(value),
+                (None, Some(value)) => visitor.visit_i64(value),
+                (None, None) => visitor.visit_f64(number.as_f64().unwrap_or(f64::NAN)),
+            },
+            Value::String(text) => visitor.visit_string(text),
+            Value::Array(items) => {
+                visitor.visit_seq(SeqDeserializer::new(items.into_iter().map(Given)))
+            }
+            Value::Object(entries) => {
+                let entries = entries.into_iter().map(|(name, value)| (name, Given(value)));
+                visitor.visit_map(MapDeserializer::new(entries))
+            }
+        }
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ArgumentError> {
+        match self.0 {
+            Value::Null => visitor.visit_none(),
+            _ => visitor.visit_some(self),
+        }
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, ArgumentError> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        known: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, ArgumentError> {
+        let found = match self.0 {
+            Value::String(text) => return visitor.visit_enum(text.into_deserializer()),
+            Value::Array(_) => "a list".to_owned(),
+            Value::Object(_) => "a mapping".to_owned(),
+            scalar => format!("`{scalar}`"),
+        };
+        Err(de::Error::custom(format_args!(
+            "expected {}, not {found}",
+            choice(known)
+        )))
+    }
+
+    serde::forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct
+        seq tuple tuple_struct map struct identifier ignored_any
+    }
+}
+
+impl IntoDeserializer<'_, ArgumentError> for Given {
+    type Deserializer = Self;
+
+    fn into_deserializer(self) -> Self {
+        self
     }
 }
 
@@ -174,6 +294,14 @@ mod tests {
         mode: Option<Mode>,
         #[serde(default)]
         recurse: Bool,
+        state: Option<State>,
+    }
+
+    #[derive(Debug, Deserialize, PartialEq)]
+    #[serde(rename_all = "lowercase")]
+    enum State {
+        Present,
+        Absent,
     }
 
     fn read(args: Value) -> Result<Args, String> {
@@ -188,7 +316,8 @@ mod tests {
             Args {
                 path: "/a".into(),
                 mode: None,
-                recurse: Bool(true)
+                recurse: Bool(true),
+                state: None
             }
         );
     }
@@ -203,7 +332,7 @@ mod tests {
         );
         assert_eq!(
             wrong(json!({"path": "/a", "zzz": true})),
-            "argument `zzz`: it is not known to this module (known are path, mode, recurse)"
+            "argument `zzz`: it is not known to this module (known are path, mode, recurse, state)"
         );
         assert_eq!(
             wrong(json!({"path": "/a", "dest": "/b"})),
@@ -212,6 +341,27 @@ mod tests {
         assert_eq!(
             wrong(json!({"path": "/a", "mode": "rw"})).split(':').next(),
             Some("argument `mode`")
+        );
+    }
+
+    #[test]
+    fn a_wrong_value_is_told_in_a_users_words() {
+        let wrong = |args| read(args).unwrap_err();
+        assert_eq!(
+            wrong(json!({"path": "/a", "recurse": "maybe"})),
+            "argument `recurse`: expected true or false (yes, no, on, off, 1, 0), not `maybe`"
+        );
+        assert_eq!(
+            wrong(json!({"path": ["/a"]})),
+            "argument `path`: expected a string, a number or a boolean, not a list"
+        );
+        assert_eq!(
+            wrong(json!({"path": "/a", "state": "presnt"})),
+            "argument `state`: expected `present` or `absent`, not `presnt` (did you mean `present`?)"
+        );
+        assert_eq!(
+            wrong(json!({"path": "/a", "state": 1})),
+            "argument `state`: expected `present` or `absent`, not `1`"
         );
     }
 }

@@ -20,6 +20,8 @@ pub struct Module {
     pub argument_aliases: &'static [(&'static str, &'static str)],
     /// The argument that takes the free text of `module: text`.
     pub free_form: Option<&'static str>,
+    /// Reads the arguments, each for itself.
+    pub read: fn(&Value) -> Result<(), ArgumentError>,
     /// Reads the arguments and checks them against each other, without a host.
     pub check: fn(&Value) -> Result<(), ArgumentError>,
     /// Runs the module on a host.
@@ -106,6 +108,7 @@ impl Module {
             aliases: T::ALIASES,
             argument_aliases: T::ARGUMENT_ALIASES,
             free_form: T::FREE_FORM,
+            read: |args| arguments::parse::<T>(args.clone(), T::ARGUMENT_ALIASES).map(drop),
             check: |args| parse::<T>(args.clone()).map(drop),
             run: |args, host| parse::<T>(args)?.run(host),
             #[cfg(feature = "schema")]

@@ -17,8 +17,24 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .filter(|candidate| *candidate != word && candidate.len() <= LONGEST)
         .map(|candidate| (distance(&wanted, &candidate.to_lowercase()), candidate))
         .filter(|(distance, _)| *distance <= limit)
-        .min_by_key(|(distance, candidate)| (*distance, candidate.len().abs_diff(word.len())))
+        .min_by_key(|(distance, candidate)| {
+            let length = candidate.len().abs_diff(word.len());
+            (*distance, foreign(&wanted, candidate), length)
+        })
         .map(|(_, candidate)| candidate)
+}
+
+/// How many letters of a word a candidate has not got: letters are dropped more easily than invented.
+fn foreign(word: &str, candidate: &str) -> usize {
+    let mut left: Vec<char> = candidate.to_lowercase().chars().collect();
+    let mut taken = |letter: char| match left.iter().position(|other| *other == letter) {
+        Some(at) => {
+            left.swap_remove(at);
+            true
+        }
+        None => false,
+    };
+    word.chars().filter(|letter| !taken(*letter)).count()
 }
 
 /// How many letters have to be changed, added, dropped or swapped with their neighbour
@@ -64,6 +80,7 @@ mod tests {
     #[test]
     fn of_several_the_nearest_is_meant() {
         assert_eq!(nearest("stats", ["state", "stat"]), Some("state"));
+        assert_eq!(nearest("taks", ["tags", "tasks"]), Some("tasks"), "a letter was dropped");
         assert_eq!(
             nearest("become-user", ["become", "become_user"]),
             Some("become_user")

@@ -2,11 +2,12 @@
 
 use std::{
     fmt,
+    io::ErrorKind,
     path::{Path, PathBuf},
     sync::{Arc, OnceLock},
 };
 
-use crate::{Diagnostic, diagnostic::code};
+use crate::{Diagnostic, diagnostic::code, nearest};
 
 /// A text that a user wrote, with the name that they know it by.
 pub struct Source {
@@ -34,9 +35,7 @@ impl Source {
     /// # Errors
     /// When it cannot be read or is not UTF-8.
     pub fn read(path: &Path) -> Result<Arc<Self>, Diagnostic> {
-        let bytes = std::fs::read(path).map_err(|problem| {
-            Diagnostic::without_place(format!("cannot read {}: {problem}", path.display()))
-        })?;
+        let bytes = std::fs::read(path).map_err(|problem| unreadable(path, &problem))?;
         Self::from_bytes(path, bytes)
     }
 
@@ -130,6 +129,40 @@ impl Source {
         }
         at
     }
+}
+
+/// Why a file cannot be read, without the numbers of the system.
+fn unreadable(path: &Path, problem: &std::io::Error) -> Diagnostic {
+    let shown = path.display();
+    match problem.kind() {
+        ErrorKind::NotFound => {
+            let missing = Diagnostic::without_place(format!("there is no file {shown}"));
+            match neighbour(path) {
+                Some(near) => missing.with_help(format!("did you mean `{near}`?")),
+                None => missing,
+            }
+        }
+        ErrorKind::IsADirectory => {
+            Diagnostic::without_place(format!("{shown} is a directory, not a file"))
+                .with_help("name a file in it")
+        }
+        ErrorKind::PermissionDenied => {
+            Diagnostic::without_place(format!("no permission to read {shown}"))
+        }
+        _ => Diagnostic::without_place(format!("cannot read {shown}: {problem}")),
+    }
+}
+
+/// A file with nearly the same name in the same directory.
+fn neighbour(path: &Path) -> Option<String> {
+    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
+    let entries = std::fs::read_dir(dir.unwrap_or(Path::new("."))).ok()?;
+    let names: Vec<String> = entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .collect();
+    let near = nearest(path.file_name()?.to_str()?, names.iter().map(String::as_str))?;
+    Some(path.with_file_name(near).display().to_string())
 }
 
 impl fmt::Debug for Source {

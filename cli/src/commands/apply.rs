@@ -65,7 +65,7 @@ enum OnFailure {
 
 impl Apply {
     pub(crate) async fn run(self) -> Result<u8> {
-        let setup = Setup::read(&self.target, &self.playbooks)?;
+        let setup = Setup::read(&self.target, Some(&self.tasks), &self.playbooks)?;
         let name = run_name();
         let mut settings = setup.settings(&self.target, Some(&self.tasks))?;
         settings.lock_timeout = self.lock_timeout;

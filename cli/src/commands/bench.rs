@@ -26,7 +26,7 @@ pub(crate) struct Bench {
 
 impl Bench {
     pub(crate) async fn run(self) -> Result<u8> {
-        let setup = Setup::read(&self.target, &self.playbooks)?;
+        let setup = Setup::read(&self.target, Some(&self.tasks), &self.playbooks)?;
         let name = run_name();
         let settings = setup.settings(&self.target, Some(&self.tasks))?;
         let mut tests = LoadTests::new(&setup, &name, settings, None, self.output.json)?;

@@ -23,7 +23,7 @@ pub(crate) struct Facts {
 
 impl Facts {
     pub(crate) async fn run(self) -> Result<u8> {
-        let setup = Setup::read(&self.target, &[])?;
+        let setup = Setup::read(&self.target, None, &[])?;
         let settings = setup.settings(&self.target, None)?;
         let root = settings.r#become;
         let (events, _unread) = tokio::sync::mpsc::channel(1024);

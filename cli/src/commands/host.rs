@@ -67,7 +67,7 @@ impl Host {
 }
 
 fn errands(target: &Target, mode: Mode) -> Result<fleet_engine::run::Errands> {
-    let setup = Setup::read(target, &[])?;
+    let setup = Setup::read(target, None, &[])?;
     let settings = setup.settings(target, None)?;
     let (events, _unread) = tokio::sync::mpsc::channel(1024);
     Ok(setup.run(&run_name(), mode, settings).errands(events))

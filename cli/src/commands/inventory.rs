@@ -34,7 +34,7 @@ impl Inventory {
         if asked != 1 {
             return Err(Invalid("say one of `--list`, `--host HOST` and `--graph`".to_owned()).into());
         }
-        let setup = Setup::read(&self.target, &[])?;
+        let setup = Setup::read(&self.target, None, &[])?;
         let limit = self.target.limit.as_deref().map(Limit::parse).transpose().map_err(crate::setup::one)?;
         let text = if self.graph {
             show::graph(&setup.inventory, "all", self.vars).map_err(crate::setup::one)?

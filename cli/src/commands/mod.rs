@@ -2,6 +2,7 @@
 
 pub(crate) mod apply;
 pub(crate) mod bench;
+pub(crate) mod doc;
 pub(crate) mod facts;
 pub(crate) mod host;
 pub(crate) mod inventory;

@@ -38,7 +38,7 @@ pub(crate) struct Plan {
 
 impl Plan {
     pub(crate) async fn run(self) -> Result<u8> {
-        let setup = Setup::read(&self.target, &self.playbooks)?;
+        let setup = Setup::read(&self.target, Some(&self.tasks), &self.playbooks)?;
         let name = run_name();
         let settings = setup.settings(&self.target, Some(&self.tasks))?;
         load_tests::check(&setup, settings.clone())?;

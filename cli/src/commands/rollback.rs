@@ -31,7 +31,7 @@ impl Rollback {
         if self.target.inventory.is_empty() {
             self.target.inventory.clone_from(&about.inventory);
         }
-        let setup = Setup::read(&self.target, &about.playbooks)?;
+        let setup = Setup::read(&self.target, None, &about.playbooks)?;
         let settings = setup.settings(&self.target, None)?;
         let forks = settings.forks;
         let (events, _unread) = tokio::sync::mpsc::channel(1024);

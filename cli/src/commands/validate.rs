@@ -24,13 +24,15 @@ pub(crate) struct Validate {
 
 impl Validate {
     pub(crate) fn run(self) -> Result<u8> {
-        let setup = Setup::read(&self.target, &self.playbooks)?;
+        let setup = Setup::read(&self.target, Some(&self.tasks), &self.playbooks)?;
         let settings = setup.settings(&self.target, Some(&self.tasks))?;
         load_tests::check(&setup, settings.clone())?;
         let run = setup.run("validate", fleet_wire::Mode::Plan, settings);
         run.plays().map_err(crate::error::Mistakes)?;
         let tasks: usize = setup.playbooks.iter().flat_map(|book| &book.plays).map(|play| play.all_tasks().count()).sum();
-        anstream::println!("valid: {} hosts, {} playbooks, {tasks} tasks", setup.inventory.hosts().count(), self.playbooks.len());
+        let count = |number: usize, noun: &str| format!("{number} {noun}{}", if number == 1 { "" } else { "s" });
+        let hosts = count(setup.inventory.hosts().count(), "host");
+        anstream::println!("valid: {hosts}, {}, {}", count(self.playbooks.len(), "playbook"), count(tasks, "task"));
         Ok(0)
     }
 }

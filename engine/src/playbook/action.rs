@@ -4,6 +4,8 @@ use fleet_modules::module::Module;
 use fleet_yaml::{Node, Span};
 use indexmap::IndexMap;
 
+use super::parameters::{self, Parameter};
+
 /// A task's module and arguments, checked by name; values are rendered when it is used.
 #[derive(Clone)]
 pub enum Action {
@@ -49,7 +51,8 @@ pub enum LocalAction {
 }
 
 impl LocalAction {
-    const ALL: [Self; 8] = [
+    /// Every such module.
+    pub const ALL: [Self; 8] = [
         Self::Assert,
         Self::Copy,
         Self::Debug,
@@ -91,7 +94,8 @@ impl LocalAction {
     }
 
     /// The argument that takes the free text, where there is one.
-    pub(super) fn free_form(self) -> Option<&'static str> {
+    #[must_use]
+    pub fn free_form(self) -> Option<&'static str> {
         match self {
             Self::Meta => Some("action"),
             Self::IncludeVars => Some("file"),
@@ -99,37 +103,39 @@ impl LocalAction {
         }
     }
 
-    /// The names of its arguments; none where any name is taken.
-    pub(super) fn arguments(self) -> Option<&'static [&'static str]> {
+    /// What it does.
+    #[must_use]
+    pub fn text(self) -> &'static str {
         match self {
-            Self::Assert => Some(&["fail_msg", "msg", "quiet", "success_msg", "that"]),
-            Self::Copy => Some(&[
-                "backup", "checksum", "content", "dest", "directory_mode", "follow", "force",
-                "group", "mode", "owner", "remote_src", "src", "validate",
-            ]),
-            Self::Debug => Some(&["msg", "var", "verbosity"]),
-            Self::Fail => Some(&["msg"]),
-            Self::IncludeVars => Some(&["file", "name"]),
-            Self::Meta => Some(&["action"]),
-            Self::SetFact => None,
-            Self::Template => Some(&[
-                "backup", "block_end_string", "block_start_string", "comment_end_string",
-                "comment_start_string", "dest", "follow", "force", "group", "keep_trailing_newline",
-                "lstrip_blocks", "mode", "newline_sequence", "owner", "src", "trim_blocks",
-                "validate", "variable_end_string", "variable_start_string",
-            ]),
+            Self::Assert => "Fails the host where a condition does not hold.",
+            Self::Copy => {
+                "Copies a file, a directory or a text to the host.\n\nA file is put in place whole or not at all, with its old \
+                 state kept in the journal."
+            }
+            Self::Debug => "Shows a message or a variable.",
+            Self::Fail => "Fails the host with a message.",
+            Self::IncludeVars => "Takes in the variables of a file of the controller.",
+            Self::Meta => "Steers the play: runs the notified handlers now, or ends the play for the host.",
+            Self::SetFact => "Sets variables of the host, for the rest of the run. Its arguments are the variables.",
+            Self::Template => {
+                "Renders a template of the controller and puts the result in place, as `copy` does.\n\nThe syntax is \
+                 Jinja's; a first line `#jinja2: trim_blocks: False` sets options for one file."
+            }
         }
     }
 
-    /// The arguments that must be there.
-    pub(super) fn required(self) -> &'static [&'static str] {
+    /// Its arguments; none where any name is taken. What is put on the host is an argument of the module `copy`, too.
+    #[must_use]
+    pub fn arguments(self) -> Option<&'static [Parameter]> {
         match self {
-            Self::Assert => &["that"],
-            Self::Copy => &["dest"],
-            Self::IncludeVars => &["file"],
-            Self::Meta => &["action"],
-            Self::Template => &["dest", "src"],
-            Self::Debug | Self::Fail | Self::SetFact => &[],
+            Self::Assert => Some(parameters::ASSERT),
+            Self::Copy => Some(parameters::COPY),
+            Self::Debug => Some(parameters::DEBUG),
+            Self::Fail => Some(parameters::FAIL),
+            Self::IncludeVars => Some(parameters::INCLUDE_VARS),
+            Self::Meta => Some(parameters::META),
+            Self::SetFact => None,
+            Self::Template => Some(parameters::TEMPLATE),
         }
     }
 }

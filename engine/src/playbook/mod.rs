@@ -9,6 +9,7 @@ mod check;
 pub(crate) mod files;
 mod free_form;
 mod keywords;
+mod parameters;
 mod play;
 mod reader;
 mod tags;
@@ -22,6 +23,7 @@ use indexmap::IndexMap;
 
 pub use action::{Action, LocalAction};
 pub use check::Check;
+pub use parameters::Parameter;
 pub use reader::{Reading, read};
 pub use tags::TagFilter;
 pub(crate) use values::wrong_argument;

@@ -88,7 +88,7 @@ impl Reader<'_> {
             self.problems.extend(self.check.value(file));
             match &file.kind {
                 Kind::Str(_) => {
-                    self.named_file(file, "");
+                    self.named_file(file, "vars");
                 }
                 Kind::Seq(_) => {}
                 _ => self.wrong_kind(file, "a file of variables"),
@@ -110,7 +110,7 @@ impl Reader<'_> {
 
     /// Reads the inherited keywords of `map` into `directives`, which hold those of what is around it.
     pub(super) fn directives(&mut self, map: &Map, directives: &mut Directives) {
-        let mut replace = |found: Option<Node>, slot: &mut Option<Node>| {
+        let replace = |found: Option<Node>, slot: &mut Option<Node>| {
             if found.is_some() {
                 *slot = found;
             }

@@ -3,7 +3,7 @@ use fleet_yaml::{Map, Node, nearest};
 use indexmap::IndexMap;
 
 use super::{
-    Action, Directives, LocalAction, Loop, Task, free_form,
+    Action, Directives, LocalAction, Loop, Parameter, Task, free_form,
     keywords::{self, Place},
     play::no_vars,
     reader::Reader,
@@ -225,7 +225,7 @@ impl Reader<'_> {
         let (action, required) = match LocalAction::find(name) {
             Some(action) => (
                 Action::Local { action, arguments, span: value.span.clone() },
-                action.required().iter().map(|name| vec![(*name).to_owned()]).collect(),
+                parameters(action).filter(|own| own.required).map(|own| vec![own.name.to_owned()]).collect(),
             ),
             None => {
                 let module = module::find(name)?;
@@ -293,10 +293,14 @@ pub(super) fn module_names() -> Vec<&'static str> {
         .collect()
 }
 
+fn parameters(action: LocalAction) -> impl Iterator<Item = &'static Parameter> {
+    action.arguments().unwrap_or_default().iter()
+}
+
 /// The argument names of a module with their aliases; none where any name is taken.
 fn argument_names(name: &str) -> Option<Vec<String>> {
     if let Some(action) = LocalAction::find(name) {
-        return action.arguments().map(|names| names.iter().map(ToString::to_string).collect());
+        return action.arguments().map(|own| own.iter().map(|own| own.name.to_owned()).collect());
     }
     let module = module::find(name)?;
     let mut names = property_names(&(module.schema)(), "properties");

@@ -125,7 +125,12 @@ impl Reader<'_> {
                     }
                 }
                 LocalAction::Meta => self.meta(arguments),
-                LocalAction::SetFact | LocalAction::Fail => {}
+                LocalAction::SetFact => {
+                    for (name, node) in arguments {
+                        self.variable_name(&Node::string(name, &node.span));
+                    }
+                }
+                LocalAction::Fail => {}
             },
         }
     }
@@ -239,7 +244,8 @@ impl Reader<'_> {
             Ok(path) => Some(path),
             Err(_) if self.makes_files => None,
             Err(tried) => {
-                let shown = tried.iter().map(|path| shown(path)).collect::<Vec<_>>();
+                let mut shown: Vec<String> = tried.iter().map(|path| shown(path)).collect();
+                shown.dedup();
                 let mut help = format!("looked for {}", shown.join(", "));
                 if let Some(near) = nearest_file(&tried) {
                     help = format!("did you mean `{near}`? {help}");

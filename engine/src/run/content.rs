@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeMap,
     os::unix::fs::PermissionsExt,
-    path::{Path, PathBuf},
+    path::Path,
     sync::Arc,
 };
 
@@ -116,7 +116,7 @@ async fn text_content(host: &mut Host, node: &Node, scope: &HostScope) -> Result
 fn is_true(value: Option<&serde_json::Value>) -> bool {
     match value {
         Some(serde_json::Value::Bool(truth)) => *truth,
-        Some(serde_json::Value::String(text)) => matches!(text.to_ascii_lowercase().as_str(), "yes" | "true" | "on" | "1"),
+        Some(serde_json::Value::String(text)) => matches!(text.to_ascii_lowercase().as_str(), "yes" | "true" | "on" | "1" | "y" | "t"),
         _ => false,
     }
 }
@@ -132,7 +132,7 @@ async fn render(
     let mut syntax = FileSyntax::default();
     for (name, node) in written.iter().filter(|(name, _)| files::is_syntax(name)) {
         let value = host.known(node, scope).await?;
-        files::set_syntax(&mut syntax, name, value.to_string(), value.is_true());
+        files::set_syntax(&mut syntax, name, value.to_string(), is_true(Some(&to_json(&value))));
     }
     let dest = match written.get("dest") {
         Some(node) => host.known(node, scope).await?,

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use fleet_modules::module::Module;
-use fleet_wire::{As, Blob, Json, OnlyIf, Outcome, Status, ToHost};
+use fleet_wire::{Json, OnlyIf, Outcome, Status, ToHost};
 use fleet_yaml::Node;
 use indexmap::IndexMap;
 use minijinja::Value;
@@ -15,11 +15,12 @@ use super::{
     flight::{Flight, Item},
     host::{Host, Stop},
     local,
+    frame::constant,
     scope::HostScope,
 };
 use crate::{
     event::{TaskEnded, TaskInfo},
-    playbook::{Action, LocalAction, Loop, Task, wrong_argument},
+    playbook::{Action, LocalAction, Task, wrong_argument},
     template::{EvalError, Evaluated, is_omit},
     variables::Variable,
 };
@@ -68,17 +69,6 @@ pub(super) enum Work {
     Local(local::Done),
 }
 
-/// The directives of a task, rendered.
-struct Terms {
-    user: As,
-    environment: Vec<(String, String)>,
-    check: Option<bool>,
-    ignore_errors: bool,
-    secret: bool,
-    timeout_s: u32,
-    notify: Vec<String>,
-}
-
 impl Host {
     /// Evaluates something, waiting for results that it depends on.
     pub(super) async fn settled<T>(
@@ -115,19 +105,6 @@ impl Host {
             Settled::Known(truth) => Ok(truth),
             Settled::Unknown(because) => Err(Unfit::Unknown(because)),
         }
-    }
-
-    /// A keyword's yes or no.
-    async fn flag(&mut self, node: Option<&Node>, scope: &HostScope) -> Result<Option<bool>, Unfit> {
-        let Some(node) = node else { return Ok(None) };
-        let value = self.known(node, scope).await?;
-        if value.is_none() || is_omit(&value) {
-            return Ok(None);
-        }
-        Ok(Some(match value.as_str() {
-            Some(text) => matches!(text.to_ascii_lowercase().as_str(), "yes" | "on" | "true" | "1" | "y" | "t"),
-            None => value.is_true(),
-        }))
     }
 
     /// Sends a task on its way, or does it here.
@@ -313,49 +290,6 @@ impl Host {
         if failed { Err(Stop::Failed) } else { Ok(()) }
     }
 
-    async fn items(
-        &mut self,
-        r#loop: &Loop,
-        scope: &HostScope,
-    ) -> Result<Vec<(Option<(Value, String)>, HostScope)>, Unfit> {
-        let list = self.known(&r#loop.items, scope).await?;
-        let not_a_list = || {
-            Unfit::Problem(format!(
-                "{}: a loop takes a list, not {}; for a mapping write `loop: \"{{{{ it | dict2items }}}}\"`",
-                r#loop.items.span,
-                list.kind()
-            ))
-        };
-        if list.kind() != minijinja::value::ValueKind::Seq
-            && list.kind() != minijinja::value::ValueKind::Iterable
-        {
-            return Err(not_a_list());
-        }
-        let mut values: Vec<Value> = list.try_iter().map_err(|_| not_a_list())?.collect();
-        if r#loop.flatten {
-            values = values
-                .into_iter()
-                .flat_map(|value| match value.kind() {
-                    minijinja::value::ValueKind::Seq => value.try_iter().map(Iterator::collect).unwrap_or_default(),
-                    _ => vec![value],
-                })
-                .collect();
-        }
-        let mut items = Vec::with_capacity(values.len());
-        for (index, value) in values.into_iter().enumerate() {
-            let mut scope = scope.with(&r#loop.variable, Variable::Data(value.clone()));
-            if let Some(name) = &r#loop.index_variable {
-                scope = scope.with(name, Variable::Data(Value::from(index)));
-            }
-            let label = match &r#loop.label {
-                Some(node) => self.known(node, &scope).await?,
-                None => value.clone(),
-            };
-            items.push((Some((value, label.to_string())), scope));
-        }
-        Ok(items)
-    }
-
     /// What one item asks for; none where its condition does not hold.
     async fn item(
         &mut self,
@@ -378,7 +312,7 @@ impl Host {
                 content::calls(self, play, task, scope).await.map(|calls| Some(Work::Calls(calls)))
             }
             Action::Local { action, arguments, span } => {
-                local::act(self, *action, arguments, span, task, scope).await.map(|done| Some(Work::Local(done)))
+                local::act(self, *action, arguments, span, play, task, scope).await.map(|done| Some(Work::Local(done)))
             }
         }
     }
@@ -404,110 +338,6 @@ impl Host {
         Ok(rendered)
     }
 
-    async fn terms(&mut self, play: &PlayContext, task: &Task, scope: &HostScope) -> Result<Terms, Unfit> {
-        let directives = &task.directives;
-        let variable = scope.get_written("ansible_become");
-        let wanted = self.flag(directives.r#become.as_ref(), scope).await?;
-        let wanted = match (wanted, variable) {
-            (_, Some(node)) => self.flag(Some(&node), scope).await?,
-            (None, None) => Some(self.shared.settings.r#become),
-            (wanted, None) => wanted,
-        };
-        let user = if wanted == Some(true) {
-            let user = match &directives.become_user {
-                Some(node) => Some(self.known(node, scope).await?.to_string()),
-                None => self.shared.settings.become_user.clone(),
-            };
-            match user.as_deref() {
-                None | Some("root") if play.as_root => As::Helper,
-                None => As::User("root".to_owned()),
-                Some(name) => As::User(name.to_owned()),
-            }
-        } else {
-            As::Login
-        };
-        let mut environment = Vec::new();
-        for node in &directives.environment {
-            let value = self.known(node, scope).await?;
-            if let Ok(names) = value.try_iter() {
-                for name in names {
-                    let text = value.get_item(&name).map(|v| v.to_string()).unwrap_or_default();
-                    environment.push((name.to_string(), text));
-                }
-            }
-        }
-        let mut notify = Vec::new();
-        for node in directives.notify.iter().chain(&task.notify) {
-            let name = self.known(node, scope).await?.to_string();
-            let before = notify.len();
-            let answering = play.handlers.iter().filter(|handler| handler.answers_to(&name));
-            notify.extend(answering.map(|handler| handler.title().to_owned()));
-            if notify.len() == before {
-                return Err(Unfit::Problem(format!("{}: no handler of this play answers to `{name}`", node.span)));
-            }
-        }
-        let timeout = match &directives.timeout {
-            Some(node) => i64::try_from(self.known(node, scope).await?).unwrap_or_default(),
-            None => 0,
-        };
-        Ok(Terms {
-            user,
-            environment,
-            check: self.flag(directives.check_mode.as_ref(), scope).await?,
-            ignore_errors: self.flag(directives.ignore_errors.as_ref(), scope).await?.unwrap_or(false),
-            secret: self.flag(directives.no_log.as_ref(), scope).await?.unwrap_or(false),
-            timeout_s: u32::try_from(timeout).unwrap_or_default(),
-            notify,
-        })
-    }
-
-    #[expect(clippy::too_many_arguments, reason = "one frame is made of all of a task's rendered parts")]
-    fn frame(
-        &mut self,
-        group: u32,
-        call: Call,
-        info: &TaskInfo,
-        terms: &Terms,
-        task: &Task,
-        only_if: Option<&OnlyIf>,
-        flight: &Flight,
-    ) -> fleet_wire::Task {
-        let blob = call.content.map(|content| self.offer(content));
-        let item = flight.items.len();
-        fleet_wire::Task {
-            id: self.next_task,
-            epoch: 0,
-            group,
-            name: info.name.clone(),
-            place: info.place.clone(),
-            module: call.module.name.to_owned(),
-            args: Json(serde_json::Value::Object(call.args).to_string()),
-            blob,
-            user: terms.user.clone(),
-            environment: terms.environment.clone(),
-            check: terms.check,
-            // With `failed_when` only the controller knows what a failure is.
-            ignore_errors: terms.ignore_errors || !task.failed_when.is_empty(),
-            changed: constant(&task.changed_when),
-            no_log: terms.secret,
-            notify: if flight.judged { Vec::new() } else { terms.notify.clone() },
-            only_if: only_if.cloned(),
-            planned: self.planned.as_ref().and_then(|planned| planned.of(&self.name, task.id, item)),
-            timeout_s: terms.timeout_s,
-        }
-    }
-
-    /// A content that goes with a task at once where it is small, and on demand where it is not.
-    fn offer(&mut self, content: Arc<[u8]>) -> Blob {
-        const AT_ONCE: usize = 64 << 10;
-        let sha256 = content::sha256(&content);
-        let size = content.len() as u64;
-        if content.len() <= AT_ONCE {
-            return Blob { sha256, size, bytes: Some(content.to_vec()) };
-        }
-        self.contents.insert(sha256.clone(), content);
-        Blob { sha256, size, bytes: None }
-    }
 }
 
 /// A module's call, its arguments checked before anything is sent.
@@ -530,18 +360,6 @@ pub(super) fn checked_call(
         return Err(Unfit::Problem(format!("{written}: arguments are a mapping")));
     };
     Ok(Call { module, args, content })
-}
-
-/// `changed_when: false` and its like, which need no answer.
-fn constant(conditions: &[Node]) -> Option<bool> {
-    match conditions {
-        [one] => one.as_bool().or_else(|| match one.as_str()? {
-            "true" | "True" => Some(true),
-            "false" | "False" => Some(false),
-            _ => None,
-        }),
-        _ => None,
-    }
 }
 
 fn done(status: Status, result: &serde_json::Value) -> Outcome {

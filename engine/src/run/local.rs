@@ -8,12 +8,12 @@ use serde_json::json;
 
 use super::{
     content::to_json,
-    dispatch::{Settled, Unfit},
+    dispatch::{PlayContext, Settled, Unfit},
     host::{Host, Stop},
     scope::HostScope,
 };
 use crate::{
-    playbook::{LocalAction, Task},
+    playbook::{LocalAction, Task, files},
     template::unknown_value,
     variables::Variable,
 };
@@ -35,6 +35,7 @@ pub(super) async fn act(
     action: LocalAction,
     arguments: &IndexMap<String, Node>,
     span: &Span,
+    play: &PlayContext,
     task: &Task,
     scope: &HostScope,
 ) -> Result<Done, Unfit> {
@@ -45,7 +46,7 @@ pub(super) async fn act(
             let message = text(host, arguments, "msg", scope).await?;
             Err(Unfit::Problem(message.unwrap_or_else(|| "Failed as requested from task".to_owned())))
         }
-        LocalAction::IncludeVars => include_vars(host, arguments, scope).await,
+        LocalAction::IncludeVars => include_vars(host, play, arguments, scope).await,
         LocalAction::Meta => meta(host, arguments, span).await,
         LocalAction::SetFact => set_fact(host, arguments, scope).await,
         LocalAction::Copy | LocalAction::Template => {
@@ -167,12 +168,15 @@ async fn set_fact(
 
 async fn include_vars(
     host: &mut Host,
+    play: &PlayContext,
     arguments: &IndexMap<String, Node>,
     scope: &HostScope,
 ) -> Result<Done, Unfit> {
     let file = text(host, arguments, "file", scope).await?.unwrap_or_default();
     let name = text(host, arguments, "name", scope).await?;
-    let vars = super::plays::vars_file(&host.shared, std::path::Path::new(&file))
+    let path = files::find(&file, "vars", &play.search)
+        .map_err(|_| Unfit::Problem(format!("there is no file `{file}` beside the playbook, nor in its `vars/`")))?;
+    let vars = super::plays::vars_file(&host.shared, &path)
         .map_err(|problem| Unfit::Problem(fleet_yaml::render(&problem, false)))?;
     match name {
         Some(name) => {

@@ -1,15 +1,19 @@
 //! A run: a playbook over an inventory, planned or applied.
 
+mod choice;
 mod connection;
 mod content;
 mod dispatch;
 mod errand;
 mod flight;
+mod frame;
 mod host;
+mod items;
 mod local;
 mod plays;
 mod scope;
 mod shared;
+mod terms;
 mod verdict;
 
 use std::{
@@ -35,6 +39,7 @@ use crate::{
     transport::{self, HostKeys},
 };
 
+pub use choice::Choice;
 pub use errand::Errand;
 
 use shared::Shared;
@@ -228,11 +233,21 @@ impl Run {
     /// # Errors
     /// A pattern that matches nothing, a play whose hosts cannot be known.
     pub fn plays(&self) -> Result<Vec<PlayHosts>, Vec<Diagnostic>> {
-        let hosts = |play: &Arc<Play>| {
-            let hosts = plays::hosts(&self.inventory, &self.templar, &self.settings, play)?;
-            Ok((Arc::clone(play), hosts))
+        let choice = Choice {
+            inventory: &self.inventory,
+            templar: &self.templar,
+            extra_vars: &self.settings.extra_vars,
+            limit: self.settings.limit.as_ref(),
+            allow_no_hosts: self.settings.allow_no_hosts,
         };
-        self.playbooks.iter().flat_map(|playbook| &playbook.plays).map(hosts).collect()
+        let (mut plays, mut problems) = (Vec::new(), Vec::new());
+        for play in self.playbooks.iter().flat_map(|playbook| &playbook.plays) {
+            match choice.hosts(play) {
+                Ok(hosts) => plays.push((Arc::clone(play), hosts)),
+                Err(problem) => problems.push(problem),
+            }
+        }
+        if problems.is_empty() { Ok(plays) } else { Err(problems) }
     }
 
     /// Makes errands of what would have been a run.

@@ -12,17 +12,17 @@ use fleet_yaml::{Diagnostic, Node, Source, Span};
 use tokio::task::JoinSet;
 
 use super::{
-    Settings, connection,
+    choice::Choice,
+    connection,
     dispatch::{PlayContext, Unfit},
     host::{Host, Stop},
-    scope::{HostScope, HostState},
+    scope::HostScope,
     shared::Shared,
 };
 use crate::{
     event::{Event, HostEnd},
-    inventory::{Inventory, Selection},
-    playbook::{Action, Directives, LocalAction, Play, Playbook, Task, Vars},
-    template::{Evaluated, Templar},
+    playbook::{Action, Directives, LocalAction, Play, Playbook, Task, Vars, files},
+    template::Evaluated,
 };
 
 /// The hosts of a run between plays: connected ones, and those that are through.
@@ -35,10 +35,18 @@ pub(super) struct Roster {
 /// Runs every play of every playbook, then ends the run on each host.
 pub(super) async fn all(shared: &Arc<Shared>) -> Result<BTreeMap<String, HostEnd>, Vec<Diagnostic>> {
     // Patterns are resolved before anything is connected: a typing error must not stop a run in its middle.
+    let settings = &shared.settings;
+    let choice = Choice {
+        inventory: &shared.inventory,
+        templar: &shared.templar,
+        extra_vars: &settings.extra_vars,
+        limit: settings.limit.as_ref(),
+        allow_no_hosts: settings.allow_no_hosts,
+    };
     let mut selected = Vec::new();
     for playbook in shared.playbooks.iter() {
         for play in &playbook.plays {
-            let hosts = hosts(&shared.inventory, &shared.templar, &shared.settings, play)?;
+            let hosts = choice.hosts(play).map_err(|problem| vec![problem])?;
             selected.push((playbook, Arc::clone(play), hosts));
         }
     }
@@ -53,60 +61,6 @@ pub(super) async fn all(shared: &Arc<Shared>) -> Result<BTreeMap<String, HostEnd
         self::play(shared, playbook, &play, &hosts, &mut roster).await?;
     }
     close(shared, roster).await
-}
-
-/// The hosts of a play, in order.
-pub(super) fn hosts(
-    inventory: &Inventory,
-    templar: &Templar,
-    settings: &Settings,
-    play: &Play,
-) -> Result<Vec<String>, Vec<Diagnostic>> {
-    // A play's hosts may depend on extra variables and its own, on nothing of a host's.
-    let scope = HostScope {
-        magic: Arc::default(),
-        local: Vec::new(),
-        extra: Arc::clone(&settings.extra_vars),
-        state: Arc::new(HostState::new(0)),
-        written: vec![Arc::clone(&play.vars)],
-        inventory: Arc::from([]),
-    };
-    let patterns = match templar.value(&play.hosts, &scope.shared()) {
-        Ok(Evaluated::Known(value)) => value,
-        Ok(_) => return Err(vec![Diagnostic::error(play.hosts.span.clone(), "the hosts of a play must be known before it starts")]),
-        Err(problem) => return Err(vec![problem.into()]),
-    };
-    let patterns = match patterns.as_str() {
-        Some(text) => text.to_owned(),
-        None => patterns
-            .try_iter()
-            .map(|items| items.map(|item| item.to_string()).collect::<Vec<_>>().join(","))
-            .map_err(|_| vec![Diagnostic::error(play.hosts.span.clone(), "expected a host pattern or a list of them")])?,
-    };
-    let Selection { hosts, unmatched } = inventory
-        .select(&patterns, settings.limit.as_ref())
-        .map_err(|mut problem| {
-            problem.span.get_or_insert(play.hosts.span.clone());
-            vec![problem]
-        })?;
-    if hosts.is_empty() && !settings.allow_no_hosts {
-        let mut problem = Diagnostic::error(
-            play.hosts.span.clone(),
-            match unmatched.first() {
-                Some(pattern) => format!("no host and no group matches `{pattern}`"),
-                None => format!("no host is left of `{patterns}`"),
-            },
-        );
-        let names = inventory.groups().map(|group| group.name.as_str());
-        let names = names.chain(inventory.hosts().map(|host| host.name.as_str()));
-        let near = unmatched.first().and_then(|pattern| fleet_yaml::nearest(pattern, names));
-        problem.help = Some(match near {
-            Some(near) => format!("did you mean `{near}`? `--allow-no-hosts` lets such a play pass"),
-            None => "`--allow-no-hosts` lets such a play pass".to_owned(),
-        });
-        return Err(vec![problem]);
-    }
-    Ok(hosts)
 }
 
 fn title(play: &Play) -> String {
@@ -144,6 +98,7 @@ async fn play(
     while let Some(joined) = set.join_next().await {
         match joined {
             Ok((name, Ok(host))) => {
+                shared.emit(Event::PlayEnded { host: name.clone() }).await;
                 roster.open.insert(name, host);
             }
             Ok((name, Err(end))) => {
@@ -193,7 +148,7 @@ impl Way {
         };
         let context = PlayContext {
             scope,
-            search: vec![self.dir.clone(), self.dir.join("..")],
+            search: files::search(&self.dir),
             as_root: needs_root,
             handlers: self.play.handlers.clone(),
         };
@@ -226,7 +181,7 @@ impl Way {
 
     /// `vars_files`: each a path, or a list of which the first that exists is taken.
     fn vars_files(&self, scope: &HostScope) -> Result<Vec<Arc<Vars>>, Diagnostic> {
-        let mut files = Vec::new();
+        let mut found = Vec::new();
         for node in &self.play.vars_files {
             let candidates = node.as_seq().map_or_else(|| vec![node.clone()], <[Node]>::to_vec);
             let mut tried = Vec::new();
@@ -236,19 +191,20 @@ impl Way {
                     Ok(_) => return Err(Diagnostic::error(candidate.span.clone(), "a variables file's name must be known before the host is reached")),
                     Err(problem) => return Err(problem.into()),
                 };
-                let path = self.dir.join(path);
-                if path.exists() {
-                    files.push(vars_file(&self.shared, &path)?);
-                    tried.clear();
-                    break;
+                match files::find(&path, "vars", &files::search(&self.dir)) {
+                    Ok(path) => {
+                        found.push(vars_file(&self.shared, &path)?);
+                        tried.clear();
+                        break;
+                    }
+                    Err(_) => tried.push(path),
                 }
-                tried.push(path);
             }
             if let Some(path) = tried.first() {
-                return Err(Diagnostic::error(node.span.clone(), format!("there is no file {}", path.display())));
+                return Err(Diagnostic::error(node.span.clone(), format!("there is no file `{path}`")));
             }
         }
-        Ok(files)
+        Ok(found)
     }
 
     async fn sections(&self, host: &mut Host, context: &PlayContext) -> Result<(), Stop> {

@@ -458,6 +458,20 @@ fn message(error: &Error) -> String {
     }
 }
 
+/// A parser's message with what one would type, in place of what the parser calls it.
+fn in_symbols(message: &str) -> String {
+    const SYMBOLS: [(&str, &str); 6] = [
+        ("end of variable block", "`}}`"),
+        ("end of block", "`%}`"),
+        ("end of input", "end of the template"),
+        ("identifier", "name"),
+        ("expected expression", "expected an expression"),
+        ("expected statement", "expected a statement"),
+    ];
+    let replaced = |text: String, (name, symbol): &(&str, &str)| text.replace(name, symbol);
+    SYMBOLS.iter().fold(message.to_owned(), replaced)
+}
+
 /// The message for an error that is not about something undefined.
 pub(crate) fn described(templar: &Templar, error: &Error, rewritten: &Rewritten) -> Diagnostic {
     let named = |found: &[(String, Range<usize>)], what: &str| {
@@ -475,7 +489,9 @@ pub(crate) fn described(templar: &Templar, error: &Error, rewritten: &Rewritten)
         super::check::unknown(templar, what, &name)
     };
     match error.kind() {
-        ErrorKind::SyntaxError => Diagnostic::without_place(message(error)).with_code(code::SYNTAX),
+        ErrorKind::SyntaxError => {
+            Diagnostic::without_place(in_symbols(&message(error))).with_code(code::SYNTAX)
+        }
         ErrorKind::UnknownFilter => named(&rewritten.notes.filters, "filter"),
         ErrorKind::UnknownTest => named(&rewritten.notes.tests, "test"),
         ErrorKind::UnknownFunction => {

@@ -1,6 +1,8 @@
 //! A channel to a host's helper: frames in both directions.
 
 use std::{
+    ops::Range,
+    os::unix::process::ExitStatusExt,
     process::ExitStatus,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -25,13 +27,15 @@ const TAIL: usize = 4096;
 const BUFFER: usize = 64 << 10;
 /// A line of noise before the first frame is read up to here.
 const LINE: usize = 64 << 10;
+/// How long the end of a process may follow the end of its output.
+const END: Duration = Duration::from_secs(2);
 
 type Reader = BufReader<Box<dyn AsyncRead + Send + Unpin>>;
 type Writer = Box<dyn AsyncWrite + Send + Unpin>;
 
 /// What runs on the other end, kept alive with the channel.
 pub(crate) enum Process {
-    Remote { _kept: openssh::Child<Arc<Session>> },
+    Remote(Option<openssh::Child<Arc<Session>>>),
     Local(tokio::process::Child),
 }
 
@@ -58,6 +62,10 @@ pub struct Sender {
 pub struct Receiver {
     host: Target,
     reader: Reader,
+    /// What was read and not taken yet.
+    arrived: Vec<u8>,
+    /// Up to where it was taken.
+    taken: usize,
     tail: Tail,
     process: Process,
 }
@@ -72,7 +80,14 @@ impl Channel {
             buffer: Vec::new(),
             tail: self.tail.clone(),
         };
-        let receiver = Receiver { host: self.host, reader: self.reader, tail: self.tail, process: self.process };
+        let receiver = Receiver {
+            host: self.host,
+            reader: self.reader,
+            arrived: Vec::new(),
+            taken: 0,
+            tail: self.tail,
+            process: self.process,
+        };
         (sender, receiver)
     }
 }
@@ -108,42 +123,78 @@ impl Sender {
 }
 
 impl Receiver {
-    /// The next message; none when the helper has ended in good order.
+    /// The next message; none when the helper has ended in good order. Nothing is lost when the future is dropped.
     ///
     /// # Errors
     /// When the channel is gone, or what arrives is not of this protocol.
     pub async fn next(&mut self) -> Result<Option<FromHost>, ChannelError> {
-        let mut prefix = [0; 4];
-        match self.reader.read_exact(&mut prefix).await {
-            Ok(_) => {}
-            Err(_) => return self.ended().await,
+        loop {
+            if let Some(body) = self.frame()? {
+                let message = fleet_wire::decode(&self.arrived[body]);
+                return message
+                    .map(Some)
+                    .map_err(|source| ChannelError::Frame { host: self.host.clone(), source });
+            }
+            self.arrived.drain(..self.taken);
+            self.taken = 0;
+            self.arrived.reserve(BUFFER);
+            match self.reader.read_buf(&mut self.arrived).await {
+                Ok(1..) => {}
+                Ok(0) | Err(_) => return self.ended().await,
+            }
         }
-        let length = u32::from_be_bytes(prefix) as usize;
-        let frame = |source| ChannelError::Frame { host: self.host.clone(), source };
+    }
+
+    /// Where the body of the next whole frame is in what has arrived.
+    fn frame(&mut self) -> Result<Option<Range<usize>>, ChannelError> {
+        let rest = &self.arrived[self.taken..];
+        let Some(prefix) = rest.first_chunk::<4>() else { return Ok(None) };
+        let length = u32::from_be_bytes(*prefix) as usize;
         if length > FRAME_LIMIT {
-            return Err(frame(fleet_wire::FrameError::TooLarge(length)));
+            let source = fleet_wire::FrameError::TooLarge(length);
+            return Err(ChannelError::Frame { host: self.host.clone(), source });
         }
-        let mut body = vec![0; length];
-        if self.reader.read_exact(&mut body).await.is_err() {
-            return Err(ChannelError::Lost { host: self.host.clone(), said: self.tail.said() });
+        if rest.len() < 4 + length {
+            return Ok(None);
         }
-        fleet_wire::decode(&body).map(Some).map_err(frame)
+        let body = self.taken + 4..self.taken + 4 + length;
+        self.taken = body.end;
+        Ok(Some(body))
     }
 
     /// Why nothing more arrives.
     async fn ended(&mut self) -> Result<Option<FromHost>, ChannelError> {
-        let (host, said) = (self.host.clone(), self.tail.said());
-        let status: Option<ExitStatus> = match &mut self.process {
-            Process::Local(child) => timeout(Duration::from_secs(2), child.wait()).await.ok().and_then(Result::ok),
-            // The status of a remote helper comes with the child's consumption; its stderr says more.
-            Process::Remote { .. } => None,
+        let host = self.host.clone();
+        let status = match &mut self.process {
+            Process::Local(child) => timeout(END, child.wait()).await.ok().and_then(Result::ok),
+            Process::Remote(child) => match child.take() {
+                Some(child) => remote_end(child).await,
+                None => None,
+            },
         };
+        let said = self.tail.said();
         match status {
-            Some(status) if status.success() => Ok(None),
+            Some(status) if status.success() && self.arrived.is_empty() => Ok(None),
             Some(status) if status.code().is_some() => Err(ChannelError::Died { host, status, said }),
             Some(_) => Err(ChannelError::Killed { host, said }),
             None => Err(ChannelError::Lost { host, said }),
         }
+    }
+}
+
+/// How a remote helper ended; none where the connection did.
+async fn remote_end(child: openssh::Child<Arc<Session>>) -> Option<ExitStatus> {
+    let session = child.session();
+    match timeout(END, child.wait()).await {
+        Ok(Ok(status)) => Some(status),
+        // The crate takes the shell's word for "no such command" out of the exit status.
+        Ok(Err(openssh::Error::Remote(_))) => Some(ExitStatus::from_raw(127 << 8)),
+        // ssh hands no signal on. Where its master still answers, it was not the connection.
+        Ok(Err(_)) => match timeout(END, session.check()).await {
+            Ok(Ok(())) => Some(ExitStatus::from_raw(9)),
+            _ => None,
+        },
+        Err(_) => None,
     }
 }
 

@@ -49,6 +49,7 @@ pub(crate) async fn diagnose(address: &Address, log: &str) -> Verdict {
         return Verdict::Final(ConnectError::HostKeyUnknown {
             host,
             fingerprint: shown_fingerprint(log),
+            jump: failed_jump(log, &lines),
         });
     }
     for sign in [
@@ -56,9 +57,8 @@ pub(crate) async fn diagnose(address: &Address, log: &str) -> Verdict {
         "unknown option",
         "illegal option",
         "usage: ssh",
-        "terminating, ",
-        "keyword ",
-        "Unsupported KEX",
+        "bad configuration options",
+        ": keyword ",
         "Bad SSH2",
         "Bad owner or permissions",
         "invalid characters",
@@ -184,6 +184,17 @@ fn shown_fingerprint(log: &str) -> Option<String> {
     let (kind, fingerprint) = key.trim().split_once(' ')?;
     let kind = kind.trim_start_matches("ssh-").to_uppercase();
     Some(readable(&format!("{kind} {fingerprint}")))
+}
+
+/// The jump host whose key is not known, where it is not the host's own: `ProxyJump` hosts are checked first.
+fn failed_jump(log: &str, spoken: &[&str]) -> Option<String> {
+    let count = |sign: &str| log.lines().filter(|line| line.starts_with(sign)).count();
+    let jumps = count("debug1: Setting implicit ProxyCommand from ProxyJump");
+    if count("debug1: Server host key: ") > jumps {
+        return None;
+    }
+    let line = spoken.iter().find_map(|line| line.split_once("host key is known for "))?;
+    Some(readable(line.1.split(" and ").next().unwrap_or(line.1)))
 }
 
 /// Which keys were offered and refused, as a phrase.

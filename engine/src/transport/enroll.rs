@@ -57,7 +57,9 @@ pub async fn scan(address: &Address, default_file: &Path, patience: Duration) ->
     ];
     let mut command = Command::new(address.ssh_program());
     command.args(["-v", "-T", "-E"]).arg(log.path()).args(address.ssh_args(&first)).arg("true");
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
+    // Jump hosts and proxy commands do not write through ssh's own log.
+    let stderr = OpenOptions::new().append(true).open(log.path()).map_err(unfit)?;
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr).kill_on_drop(true);
     let ended = timeout(patience + Duration::from_secs(5), command.status()).await;
     let said = std::fs::read(log.path()).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
     let lines = std::fs::read_to_string(fresh.path()).unwrap_or_default();
@@ -70,7 +72,7 @@ pub async fn scan(address: &Address, default_file: &Path, patience: Duration) ->
             Err(_) => ConnectError::Timeout { host: host(), seconds: patience.as_secs() + 5, stage: "asking for its key", said: Said::default() },
         });
     }
-    let file = known_hosts(address).unwrap_or_else(|| default_file.to_owned());
+    let file = known_hosts(address).await.unwrap_or_else(|| default_file.to_owned());
     let recorded = std::fs::read_to_string(&file).unwrap_or_default();
     let mut known = true;
     let mut changed = None;
@@ -95,12 +97,17 @@ pub async fn scan(address: &Address, default_file: &Path, patience: Duration) ->
     Ok(Scan { lines, fingerprints, file, known, changed })
 }
 
-/// The file that the host's own options name.
-fn known_hosts(address: &Address) -> Option<PathBuf> {
-    address.own_options().find_map(|word| {
-        let value = word.strip_prefix("-oUserKnownHostsFile=").or_else(|| word.strip_prefix("UserKnownHostsFile="))?;
-        value.split_whitespace().next().map(PathBuf::from)
-    })
+/// The file that ssh would record the key in, by the host's own options or the user's configuration.
+async fn known_hosts(address: &Address) -> Option<PathBuf> {
+    let mut command = Command::new(address.ssh_program());
+    command.arg("-G").args(address.ssh_args(&[]));
+    command.stdin(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
+    let output = timeout(Duration::from_secs(10), command.output()).await.ok()?.ok()?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let value = text.lines().find_map(|line| line.strip_prefix("userknownhostsfile "))?;
+    let first = value.split_whitespace().next()?;
+    // Without a home ssh leaves the tilde; and what goes to /dev/null is not recorded.
+    (first.starts_with('/') && first != "/dev/null").then(|| PathBuf::from(first))
 }
 
 /// The keys recorded for a name, hashed names among them.
@@ -146,8 +153,11 @@ impl Scan {
         if let Some(dir) = self.file.parent() {
             std::fs::DirBuilder::new().mode(0o700).recursive(true).create(dir)?;
         }
+        let last = std::fs::read(&self.file).ok().and_then(|bytes| bytes.last().copied());
         let mut file = OpenOptions::new().create(true).append(true).mode(0o600).open(&self.file)?;
-        file.write_all(self.lines.as_bytes())?;
+        // A last line without its end would swallow the new key.
+        let gap = if last.is_some_and(|byte| byte != b'\n') { "\n" } else { "" };
+        file.write_all(format!("{gap}{}", self.lines).as_bytes())?;
         file.sync_all()?;
         Ok(&self.file)
     }

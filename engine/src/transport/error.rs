@@ -43,17 +43,15 @@ pub enum ConnectError {
         /// What ssh said.
         said: Said,
     },
-    /// The host's key is not in `known_hosts`.
-    #[error(
-        "the host key of {host} is not known{}; compare its fingerprint with the host's own, then record it with \
-         `fleetctl host enroll {}`",
-        .fingerprint.as_ref().map(|f| format!(" ({f})")).unwrap_or_default(), .host.name
-    )]
+    /// The host's key, or that of a jump host before it, is not in `known_hosts`.
+    #[error("{}", unknown_key(.host, .fingerprint.as_deref(), .jump.as_deref()))]
     HostKeyUnknown {
         /// The host.
         host: Target,
-        /// What it showed: `ED25519 SHA256:…`.
+        /// What was shown: `ED25519 SHA256:…`.
         fingerprint: Option<String>,
+        /// The jump host that it is about, if it is not the host.
+        jump: Option<String>,
     },
     /// The host shows another key than the one that is known.
     #[error(
@@ -168,6 +166,22 @@ pub enum ConnectError {
         /// What is wrong, and what to do.
         problem: String,
     },
+}
+
+fn unknown_key(host: &Target, fingerprint: Option<&str>, jump: Option<&str>) -> String {
+    let shown = fingerprint.map(|text| format!(" ({text})")).unwrap_or_default();
+    match jump {
+        Some(jump) => format!(
+            "the host key of {jump}{shown}, by which {} is reached, is not known; log in to it once with `ssh`, compare \
+             the fingerprint with its own, and accept it",
+            host.name
+        ),
+        None => format!(
+            "the host key of {host} is not known{shown}; compare its fingerprint with the host's own, then record it with \
+             `fleetctl host enroll {}`",
+            host.name
+        ),
+    }
 }
 
 /// A host in messages: `web1 (ops@10.0.0.1:22)`.

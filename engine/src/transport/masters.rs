@@ -1,8 +1,8 @@
 //! ssh masters: one a host, kept for a while after the run so that the next one connects at once.
 
 use std::{
-    fs::{self, DirBuilder, File},
-    os::unix::fs::{DirBuilderExt, MetadataExt},
+    fs::{self, DirBuilder, File, TryLockError},
+    os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
     process::Stdio,
     sync::Arc,
@@ -29,9 +29,9 @@ const LOGIN: Duration = Duration::from_secs(20);
 pub(crate) async fn session(address: &Address, settings: &Settings) -> Result<(Arc<Session>, bool), ConnectError> {
     let dir = control_dir(&settings.control_dir)?;
     let socket = dir.join(name(address));
+    settings.swept.get_or_init(|| sweep(&dir));
     // Two fleetctl at once must not start two masters on one socket.
-    let lock = lock(socket.with_extension("lock"));
-    let _lock = lock.await.map_err(|source| ConnectError::ControlDir {
+    let _lock = lock(&socket.with_extension("lock")).await.map_err(|source| ConnectError::ControlDir {
         path: dir.clone(),
         problem: format!("cannot be locked: {source}"),
     })?;
@@ -67,6 +67,14 @@ async fn alive(socket: &Path) -> Option<Session> {
 async fn start(address: &Address, settings: &Settings, socket: &Path) -> Result<(), Verdict> {
     let log = socket.with_extension("log");
     let _ = fs::remove_file(&log);
+    // Jump hosts and proxy commands write there too, and not through ssh's own log.
+    let log_file = File::options().create(true).append(true).mode(0o600).open(&log);
+    let log_file = log_file.map_err(|problem| {
+        Verdict::Final(ConnectError::ControlDir {
+            path: settings.control_dir.clone(),
+            problem: format!("cannot take a log: {problem}"),
+        })
+    })?;
     let persist = format!("ControlPersist={}s", settings.persist.as_secs().max(1));
     let path = format!("ControlPath={}", socket.display());
     let first = ["BatchMode=yes", "ControlMaster=yes", &path, &persist, "EscapeChar=none", "PermitLocalCommand=no"];
@@ -77,7 +85,7 @@ async fn start(address: &Address, settings: &Settings, socket: &Path) -> Result<
         .args(address.ssh_args(&first))
         .stdin(Stdio::null())
         .stdout(Stdio::null())
-        .stderr(Stdio::null())
+        .stderr(log_file)
         // A Ctrl-C for fleetctl is not meant for a connection that outlives it.
         .process_group(0)
         .kill_on_drop(true);
@@ -135,14 +143,32 @@ fn control_dir(dir: &Path) -> Result<PathBuf, ConnectError> {
     Ok(dir.to_owned())
 }
 
-/// Held until it is dropped.
-async fn lock(path: PathBuf) -> std::io::Result<File> {
-    let locked = tokio::task::spawn_blocking(move || {
-        let file = File::options().create(true).append(true).open(path)?;
-        file.lock()?;
-        Ok(file)
-    });
-    locked.await.map_err(std::io::Error::other)?
+/// Held until it is dropped. A lock's file is never removed: whoever waits for it would hold what nobody else can see.
+async fn lock(path: &Path) -> std::io::Result<File> {
+    let file = File::options().create(true).append(true).mode(0o600).open(path)?;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::WouldBlock) => tokio::time::sleep(Duration::from_millis(20)).await,
+            Err(TryLockError::Error(problem)) => return Err(problem),
+        }
+    }
+}
+
+/// Removes the sockets of masters that are gone, as a machine that went down leaves them.
+fn sweep(dir: &Path) {
+    for socket in sockets(dir) {
+        let refused = std::os::unix::net::UnixStream::connect(&socket)
+            .is_err_and(|problem| problem.kind() == std::io::ErrorKind::ConnectionRefused);
+        if refused {
+            let _ = fs::remove_file(socket);
+        }
+    }
+}
+
+fn sockets(dir: &Path) -> impl Iterator<Item = PathBuf> {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).filter(|path| path.extension().is_none())
 }
 
 /// Closes the master of a host; whether there was one.
@@ -152,10 +178,8 @@ pub async fn disconnect(address: &Address, control_dir: &Path) -> bool {
 
 /// Closes all masters; returns how many.
 pub async fn disconnect_all(control_dir: &Path) -> usize {
-    let entries = fs::read_dir(control_dir).into_iter().flatten().flatten();
-    let sockets = entries.map(|entry| entry.path()).filter(|path| path.extension().is_none());
     let mut closed = 0;
-    for socket in sockets {
+    for socket in sockets(control_dir) {
         closed += usize::from(close(&socket).await);
     }
     closed
@@ -171,6 +195,5 @@ async fn close(socket: &Path) -> bool {
     let closed = timeout(CHECK, command.status()).await;
     // A dead master leaves its socket behind.
     let _ = fs::remove_file(socket);
-    let _ = fs::remove_file(socket.with_extension("lock"));
     matches!(closed, Ok(Ok(status)) if status.success())
 }

@@ -10,7 +10,7 @@ mod helpers;
 pub mod masters;
 mod start;
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{path::PathBuf, sync::{Arc, OnceLock}, time::Duration};
 
 use tokio::sync::Semaphore;
 
@@ -34,6 +34,8 @@ pub struct Settings {
     pub helpers: Arc<Helpers>,
     /// Connections that are being opened at the same time.
     pub connect_limit: Arc<Semaphore>,
+    /// What dead masters left behind is removed once.
+    swept: Arc<OnceLock<()>>,
 }
 
 impl Settings {
@@ -45,6 +47,7 @@ impl Settings {
             persist: Duration::from_secs(60),
             helpers: Arc::new(helpers),
             connect_limit: Arc::new(Semaphore::new(CONNECTING)),
+            swept: Arc::default(),
         }
     }
 }

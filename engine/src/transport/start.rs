@@ -10,15 +10,20 @@ use tokio::{
 
 use super::{
     Address, Become, Kind, Settings,
-    bootstrap::{self, ARCH, BAD, NEED, NOWHERE, READY},
+    bootstrap::{self, ARCH, BAD, INSTALL, NEED, NOWHERE, NO_SUDO, READY},
     channel::{Channel, Process, Tail, listen, marker, not_started},
     diagnosis::{readable, target},
-    error::{ConnectError, Target},
+    error::{ConnectError, Said, Target},
     masters,
 };
 
 /// How long the helper may take from its command to its first word; sending it is not counted.
 const START: Duration = Duration::from_secs(30);
+/// How long a kept master may take to open a channel: one turn. A host that was switched off since is noticed here, and
+/// not only when ssh gives the connection up.
+const REUSE: Duration = Duration::from_secs(5);
+/// The slowest line that a helper is still sent over, in bytes a second.
+const SLOWEST: u64 = 4 << 10;
 
 /// Connects to a host and starts its helper.
 ///
@@ -38,31 +43,38 @@ pub async fn connect(
             let host = target(address, "");
             let (mut session, mut reused) = masters::session(address, settings).await?;
             loop {
-                let child = Arc::clone(&session)
-                    .arc_raw_command(&line)
+                let mut command = Arc::clone(&session).arc_raw_command(&line);
+                command
                     .stdin(openssh::Stdio::piped())
                     .stdout(openssh::Stdio::piped())
-                    .stderr(openssh::Stdio::piped())
-                    .spawn()
-                    .await;
-                match child {
-                    Ok(mut child) => {
+                    .stderr(openssh::Stdio::piped());
+                let patience = if reused { REUSE } else { START };
+                match timeout(patience, command.spawn()).await {
+                    Ok(Ok(mut child)) => {
                         let (Some(stdin), Some(stdout), Some(stderr)) =
                             (child.stdin().take(), child.stdout().take(), child.stderr().take())
                         else {
                             return Err(not_started(&host, "ssh gave no channel", &Tail::default()));
                         };
                         let start = Start { host, r#become, settings, prompt: &prompt };
-                        return start.go(stdin, stdout, stderr, Process::Remote { _kept: child }).await;
+                        return start.go(stdin, stdout, stderr, Process::Remote(Some(child))).await;
                     }
-                    // A kept master may have died between its check and its use.
-                    Err(_) if reused => {
+                    // A kept master answers for itself, not for its connection.
+                    Ok(Err(_)) | Err(_) if reused => {
                         masters::disconnect(address, &settings.control_dir).await;
                         (session, reused) = masters::session(address, settings).await?;
                     }
-                    Err(problem) => {
-                        let reason = format!("ssh opened no channel ({})", readable(&problem.to_string()));
+                    Ok(Err(problem)) => {
+                        let reason = format!("ssh opened no channel ({})", readable(&described(&problem)));
                         return Err(not_started(&host, &reason, &Tail::default()));
+                    }
+                    Err(_) => {
+                        return Err(ConnectError::Timeout {
+                            host,
+                            seconds: patience.as_secs(),
+                            stage: "opening a channel",
+                            said: Said::default(),
+                        });
                     }
                 }
             }
@@ -89,7 +101,12 @@ async fn local(
         _ => Vec::new(),
     };
     words.extend([path.display().to_string(), "serve".to_owned()]);
-    let mut child = Command::new(&words[0])
+    let mut command = Command::new(&words[0]);
+    if words.len() > 2 {
+        // What sudo says is recognised, so it must say it in English.
+        command.env("LC_ALL", "C");
+    }
+    let mut child = command
         .args(&words[1..])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -97,7 +114,14 @@ async fn local(
         // A Ctrl-C is the controller's to handle.
         .process_group(0)
         .spawn()
-        .map_err(|source| ConnectError::HelperFile { path, source })?;
+        .map_err(|source| match r#become {
+            Some(who) if !root => ConnectError::SudoDenied {
+                host: host.clone(),
+                user: who.user.clone(),
+                text: format!("`{}` cannot be run ({source})", words[0]),
+            },
+            _ => ConnectError::HelperFile { path, source },
+        })?;
     let (Some(stdin), Some(stdout), Some(stderr)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
     else {
         return Err(not_started(&host, "it has no channel", &Tail::default()));
@@ -129,6 +153,7 @@ impl Start<'_> {
         let mut reader = BufReader::new(stdout);
         let mut uploaded = false;
         let mut given = false;
+        let mut patience = START;
         loop {
             let next = tokio::select! {
                 biased;
@@ -136,7 +161,7 @@ impl Start<'_> {
                     self.password(&mut writer, &mut given, &tail).await?;
                     continue;
                 }
-                next = timeout(START, marker(&mut reader, &tail)) => next,
+                next = timeout(patience, marker(&mut reader, &tail)) => next,
             };
             let line = match next {
                 Ok(Ok(Some(line))) => line,
@@ -144,7 +169,7 @@ impl Start<'_> {
                 Err(_) => {
                     return Err(ConnectError::Timeout {
                         host: self.host,
-                        seconds: START.as_secs(),
+                        seconds: patience.as_secs(),
                         stage: "starting the helper",
                         said: tail.said(),
                     });
@@ -155,7 +180,7 @@ impl Start<'_> {
                 READY => {}
                 "FLEETCTL-HELPER" => break,
                 NEED => {
-                    self.upload(&mut writer, rest, &tail).await?;
+                    patience = self.upload(&mut writer, rest).await?;
                     uploaded = true;
                 }
                 ARCH => {
@@ -169,7 +194,14 @@ impl Start<'_> {
                     let tried = rest.split(';').filter(|place| !place.is_empty()).map(readable).collect();
                     return Err(ConnectError::NoExecutablePlace { host: self.host, tried });
                 }
-                BAD => return Err(not_started(&self.host, "what arrived there is not what was sent; is the disk full?", &tail)),
+                BAD => {
+                    let reason = format!("it cannot be installed: {}", readable(rest));
+                    return Err(not_started(&self.host, &reason, &tail));
+                }
+                NO_SUDO => {
+                    let text = "it is not installed there".to_owned();
+                    return Err(ConnectError::SudoDenied { user: self.user(), host: self.host, text });
+                }
                 _ => {}
             }
         }
@@ -183,7 +215,7 @@ impl Start<'_> {
         given: &mut bool,
         tail: &Tail,
     ) -> Result<(), ConnectError> {
-        let user = self.r#become.map_or_else(|| "root".to_owned(), |who| who.user.clone());
+        let user = self.user();
         if *given {
             return Err(ConnectError::SudoPasswordWrong { host: self.host.clone(), user });
         }
@@ -199,12 +231,12 @@ impl Start<'_> {
         sent.await.map_err(|_| not_started(&self.host, "sudo ended while it was given the password", tail))
     }
 
+    /// Sends the helper; returns how long its start may take, for most of it is still on its way then.
     async fn upload(
         &self,
         writer: &mut (impl AsyncWrite + Unpin),
         rest: &str,
-        tail: &Tail,
-    ) -> Result<(), ConnectError> {
+    ) -> Result<Duration, ConnectError> {
         let (arch, form) = rest.split_once(' ').unwrap_or((rest, "raw"));
         let Some(helper) = self.settings.helpers.helper(arch)? else {
             return Err(ConnectError::NoHelperFor {
@@ -214,12 +246,27 @@ impl Start<'_> {
             });
         };
         let body = if form == "gz" { helper.gzip() } else { &helper.bytes };
+        let patience = START + Duration::from_secs(body.len() as u64 / SLOWEST);
+        let head = format!("{INSTALL}\n{}\n", body.len());
         let sent = async {
-            writer.write_all(format!("{}\n", body.len()).as_bytes()).await?;
+            writer.write_all(head.as_bytes()).await?;
             writer.write_all(body).await?;
             writer.flush().await
         };
-        sent.await.map_err(|_| not_started(&self.host, "the channel closed while the helper was sent", tail))
+        match timeout(patience, sent).await {
+            // Where the host reads no more of it, it says why.
+            Ok(Ok(()) | Err(_)) => Ok(patience),
+            Err(_) => Err(ConnectError::Timeout {
+                host: self.host.clone(),
+                seconds: patience.as_secs(),
+                stage: "sending the helper",
+                said: Said::default(),
+            }),
+        }
+    }
+
+    fn user(&self) -> String {
+        self.r#become.map_or_else(|| "root".to_owned(), |who| who.user.clone())
     }
 
     /// The command ended before the helper spoke: most often sudo refused.
@@ -227,7 +274,10 @@ impl Start<'_> {
         // The last words may still be on their way.
         while let Ok(Some(())) = timeout(Duration::from_secs(1), asks.recv()).await {}
         let text = tail.text();
-        let user = self.r#become.map_or_else(|| "root".to_owned(), |who| who.user.clone());
+        if self.r#become.is_none() {
+            return not_started(&self.host, "it ended before its first word", tail);
+        }
+        let user = self.user();
         let host = self.host;
         let line = |sign: &str| text.lines().rev().find(|line| line.contains(sign)).map(readable);
         if text.contains("password is required") || text.contains("terminal is required") {
@@ -248,4 +298,10 @@ impl Start<'_> {
 fn prompt() -> String {
     use std::hash::{BuildHasher, Hasher, RandomState};
     format!("[fleetctl {:016x}]", RandomState::new().build_hasher().finish())
+}
+
+/// An error with its causes: openssh's own words say only which step failed.
+fn described(problem: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(problem), |problem| problem.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }

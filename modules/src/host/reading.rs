@@ -21,11 +21,14 @@ impl Host {
         Ok(self.look(&self.place(path)?)?.0)
     }
 
-    /// The path at the end of links; where nothing is there, the path that a write would make.
+    /// The path at the end of links; where nothing is there, the path that a write would make. A leading `~` is the home
+    /// of the task's user, `~ann` that of `ann`.
     ///
     /// # Errors
     /// When it is not absolute, or there are too many links.
     pub fn resolve(&self, path: &Path) -> Result<PathBuf, Fault> {
+        let at_home = self.at_home(path);
+        let path = at_home.as_deref().unwrap_or(path);
         if !path.is_absolute() {
             return Err(Fault::new(format!(
                 "the path `{}` is not absolute: it must begin with /",
@@ -58,6 +61,16 @@ impl Host {
             rest.extend(parts(&target));
         }
         Ok(resolved)
+    }
+
+    fn at_home(&self, path: &Path) -> Option<PathBuf> {
+        let mut parts = path.components();
+        let first = parts.next()?.as_os_str().to_str()?;
+        let home = match first.strip_prefix('~')? {
+            "" => self.task.user.home.clone(),
+            name => self.names.user(name)?.home,
+        };
+        Some(home.join(parts.as_path()))
     }
 
     /// The content of the regular file at a path, links followed; none where nothing is there.
@@ -224,6 +237,8 @@ impl Host {
 
     /// A path with its parent's links followed, and itself as it is.
     pub(super) fn place(&self, path: &Path) -> Result<PathBuf, Fault> {
+        let at_home = self.at_home(path);
+        let path = at_home.as_deref().unwrap_or(path);
         let name = path.components().next_back();
         match (path.parent(), name) {
             (Some(parent), Some(Component::Normal(name))) if path.is_absolute() => {

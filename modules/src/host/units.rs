@@ -163,7 +163,9 @@ impl Host {
             return Ok(());
         }
         self.forget_units();
-        self.perform(effect, |_| activate(&unit, action))
+        // Before the intent: of what is refused here nothing was begun, so an undo leaves the unit alone.
+        let proof = proof::Proof::before(&unit, action)?;
+        self.perform(effect, |_| carry_out(&unit, action, &proof))
     }
 
     /// What systemd says may be another thing after this.
@@ -344,8 +346,12 @@ pub(super) fn present() -> Result<(), Fault> {
 
 /// Does something to a unit and proves it, on the machine itself.
 pub(super) fn activate(unit: &str, action: UnitAction) -> Result<(), Fault> {
-    present()?;
     let proof = proof::Proof::before(unit, action)?;
+    carry_out(unit, action, &proof)
+}
+
+fn carry_out(unit: &str, action: UnitAction, proof: &proof::Proof) -> Result<(), Fault> {
+    present()?;
     let output = systemctl(unit, action)?;
     if !output.ok() {
         return Err(failed(unit, action, &output));

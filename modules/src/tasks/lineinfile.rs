@@ -58,7 +58,10 @@ struct LineInFile {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema, serde::Serialize)
+)]
 #[serde(rename_all = "lowercase")]
 enum State {
     #[default]

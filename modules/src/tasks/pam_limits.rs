@@ -50,7 +50,10 @@ fn conf() -> Text {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema, serde::Serialize)
+)]
 #[serde(rename_all = "lowercase")]
 enum Kind {
     Hard,
@@ -70,7 +73,10 @@ impl Kind {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema, serde::Serialize)
+)]
 #[serde(rename_all = "lowercase")]
 enum State {
     #[default]
@@ -80,7 +86,10 @@ enum State {
 
 /// The items of limits.conf(5).
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema, serde::Serialize)
+)]
 #[serde(rename_all = "lowercase")]
 enum Item {
     As,

@@ -43,7 +43,10 @@ fn yes() -> Bool {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema, serde::Serialize)
+)]
 #[serde(rename_all = "lowercase")]
 enum Algorithm {
     #[default]

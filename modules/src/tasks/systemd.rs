@@ -38,7 +38,10 @@ struct Systemd {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema, serde::Serialize)
+)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum State {
     Started,
@@ -48,7 +51,10 @@ pub(super) enum State {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema, serde::Serialize)
+)]
 #[serde(rename_all = "lowercase")]
 enum Scope {
     #[default]

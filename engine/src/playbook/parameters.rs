@@ -1,0 +1,112 @@
+//! The arguments of the modules that the controller runs.
+
+/// An argument of a module that the controller runs.
+#[derive(Clone, Copy, Debug)]
+pub struct Parameter {
+    /// Its name.
+    pub name: &'static str,
+    /// What it takes; empty where the module `copy` says so.
+    pub takes: &'static str,
+    /// What it means; empty where the module `copy` says so.
+    pub text: &'static str,
+    /// It must be there.
+    pub required: bool,
+    /// What it is where it is not given.
+    pub default: Option<&'static str>,
+}
+
+impl Parameter {
+    const fn new(name: &'static str, takes: &'static str, text: &'static str) -> Self {
+        Self { name, takes, text, required: false, default: None }
+    }
+
+    /// One that the module `copy` on the host has, too.
+    const fn of_copy(name: &'static str) -> Self {
+        Self::new(name, "", "")
+    }
+
+    const fn required(mut self) -> Self {
+        self.required = true;
+        self
+    }
+
+    const fn default(mut self, value: &'static str) -> Self {
+        self.default = Some(value);
+        self
+    }
+}
+
+pub(super) const ASSERT: &[Parameter] = &[
+    Parameter::new("that", "conditions", "The conditions, which must all hold.").required(),
+    Parameter::new("fail_msg", "text", "The message where one does not hold."),
+    Parameter::new("msg", "text", "The same as `fail_msg`."),
+    Parameter::new("success_msg", "text", "The message where all hold."),
+    Parameter::new("quiet", "yes or no", "Taken for Ansible's sake: what holds is not listed."),
+];
+
+pub(super) const DEBUG: &[Parameter] = &[
+    Parameter::new("msg", "any value", "What to show.").default("Hello world!"),
+    Parameter::new("var", "expression", "Show the value of this expression, in place of `msg`."),
+    Parameter::new("verbosity", "number", "Show it only with so many `-v`.").default("0"),
+];
+
+pub(super) const FAIL: &[Parameter] = &[Parameter::new("msg", "text", "Why.").default("Failed as requested from task")];
+
+pub(super) const INCLUDE_VARS: &[Parameter] = &[
+    Parameter::new("file", "text", "The file, beside the playbook or in its `vars/`.").required(),
+    Parameter::new("name", "text", "Put the variables into one mapping of this name."),
+];
+
+pub(super) const META: &[Parameter] = &[Parameter::new(
+    "action",
+    "`flush_handlers`, `end_host`, `end_play` or `noop`",
+    "What to do.",
+)
+.required()];
+
+pub(super) const COPY: &[Parameter] = &[
+    Parameter::of_copy("dest").required(),
+    Parameter::new(
+        "src",
+        "text",
+        "The source: a file or a directory of the controller, beside the playbook or in its `files/`; of the host with \
+         `remote_src`. `dir/` copies what is in the directory, `dir` the directory itself.",
+    ),
+    Parameter::new("content", "any value", "The content itself, instead of a source. What is no text becomes JSON."),
+    Parameter::of_copy("backup"),
+    Parameter::of_copy("checksum"),
+    Parameter::of_copy("directory_mode"),
+    Parameter::of_copy("follow"),
+    Parameter::of_copy("force"),
+    Parameter::of_copy("group"),
+    Parameter::of_copy("mode"),
+    Parameter::of_copy("owner"),
+    Parameter::of_copy("remote_src"),
+    Parameter::of_copy("validate"),
+];
+
+pub(super) const TEMPLATE: &[Parameter] = &[
+    Parameter::of_copy("dest").required(),
+    Parameter::new("src", "text", "The template, beside the playbook or in its `templates/`.").required(),
+    Parameter::of_copy("backup"),
+    Parameter::new("block_end_string", "text", "What ends a statement.").default("%}"),
+    Parameter::new("block_start_string", "text", "What begins a statement.").default("{%"),
+    Parameter::new("comment_end_string", "text", "What ends a comment.").default("#}"),
+    Parameter::new("comment_start_string", "text", "What begins a comment.").default("{#"),
+    Parameter::of_copy("follow"),
+    Parameter::of_copy("force"),
+    Parameter::of_copy("group"),
+    Parameter::new(
+        "keep_trailing_newline",
+        "yes or no",
+        "Taken for Ansible's sake: the newline at the end is kept, as it is there.",
+    ),
+    Parameter::new("lstrip_blocks", "yes or no", "Drop the blanks before a statement.").default("false"),
+    Parameter::of_copy("mode"),
+    Parameter::new("newline_sequence", "text", "What ends the lines.").default("\\n"),
+    Parameter::of_copy("owner"),
+    Parameter::new("trim_blocks", "yes or no", "Drop the newline after a statement.").default("true"),
+    Parameter::of_copy("validate"),
+    Parameter::new("variable_end_string", "text", "What ends an expression.").default("}}"),
+    Parameter::new("variable_start_string", "text", "What begins an expression.").default("{{"),
+];

@@ -1,0 +1,121 @@
+//! An apply makes it true, once.
+
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
+use fleet_tests::{Fleet, Fleetctl, HostState};
+
+static FLEET: LazyLock<Fleet> = LazyLock::new(|| Fleet::up(8));
+
+fn flagship() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../playbooks/nginx-static.yml")
+}
+
+#[test]
+fn the_second_apply_of_the_flagship_touches_nothing() {
+    let ctl = Fleetctl::on(&FLEET, &["web1"]);
+    ctl.apply(&flagship(), &["--no-bench"]).ended(0).says("Reload nginx");
+
+    let tuned = HostState::untouched(&FLEET, "web1");
+    let second = ctl.apply(&flagship(), &["--no-bench"]);
+    second.ended(0).says("unchanged").says("changed=0 effects=0");
+    HostState::untouched(&FLEET, "web1").assert_same_as(&tuned);
+
+    let plan = ctl.plan(&flagship(), &["--detailed-exitcode"]);
+    plan.ended(0).says("plan: 0 effects on 0 of 1 hosts, 4 known after apply");
+}
+
+#[test]
+fn one_failed_host_is_undone_and_the_other_keeps_its_change() {
+    let ctl = Fleetctl::on(&FLEET, &["web2", "web3"]);
+    let before = HostState::of(&FLEET, "web3");
+    let play = ctl.play(
+        r#"
+  tasks:
+    - copy: {dest: /srv/kept, content: "new\n", mode: "0644"}
+    - sysctl: {name: net.ipv4.tcp_fin_timeout, value: "17", sysctl_file: /etc/sysctl.d/90-kept.conf}
+    - command: test {{ inventory_hostname }} = web2
+"#,
+    );
+    let applied = ctl.apply(&play, &[]);
+    applied.ended(3).says("web3 rolled back").says("all is as it was");
+    HostState::of(&FLEET, "web3").assert_same_as(&before);
+    assert_eq!(FLEET.read("web2", "/srv/kept"), "new\n");
+    assert_eq!(FLEET.read("web2", "/proc/sys/net/ipv4/tcp_fin_timeout"), "17\n");
+}
+
+#[test]
+fn a_handler_that_a_failed_run_left_over_runs_at_the_next_one() {
+    let ctl = Fleetctl::on(&FLEET, &["web4"]);
+    let play = ctl.play(
+        r#"
+  tasks:
+    - copy: {dest: /srv/config, content: "new\n", mode: "0644"}
+      notify: count
+    - command: test -e /srv/repaired
+      changed_when: false
+  handlers:
+    - name: count
+      shell: echo ran >> /srv/count
+"#,
+    );
+    ctl.apply(&play, &["--on-failure", "keep"]).ended(3);
+    // As with Ansible the change stays, and the handler has not run.
+    assert_eq!(FLEET.read("web4", "/srv/config"), "new\n");
+    assert!(!FLEET.sh("web4", "test -e /srv/count").success());
+
+    FLEET.write("web4", "/srv/repaired", "");
+    ctl.apply(&play, &[]).ended(0).says("pending").says("count");
+    assert_eq!(FLEET.read("web4", "/srv/count"), "ran\n");
+    ctl.apply(&play, &[]).ended(0);
+    assert_eq!(FLEET.read("web4", "/srv/count"), "ran\n");
+}
+
+#[test]
+fn an_apply_that_asks_applies_what_it_showed() {
+    let ctl = Fleetctl::on(&FLEET, &["web5"]);
+    let play = ctl.play(
+        r#"
+  tasks:
+    - copy: {dest: /srv/asked, content: "yes\n", mode: "0644"}
+    - command: cat /srv/asked
+"#,
+    );
+    let inventory = FLEET.inventory().display().to_string();
+    let path = play.display().to_string();
+    let nobody = ctl.run(["apply", "-i", &inventory, "-l", "web5", &path]);
+    nobody.ended(11).says("there is no terminal to ask on: say `--yes`");
+    assert!(!FLEET.sh("web5", "test -e /srv/asked").success());
+
+    let refused = ctl.apply_on_a_terminal(&play, "n");
+    refused.ended(0).says("+yes").says("not applied, nothing was changed");
+    assert!(!FLEET.sh("web5", "test -e /srv/asked").success());
+
+    let agreed = ctl.apply_on_a_terminal(&play, "y");
+    agreed.ended(0).says("+yes").says("cannot be undone").says("apply this plan? [y/N]");
+    assert_eq!(FLEET.read("web5", "/srv/asked"), "yes\n");
+}
+
+#[test]
+fn an_interrupted_apply_finishes_the_host_in_hand_and_starts_no_other() {
+    let ctl = Fleetctl::on(&FLEET, &["web6", "web7"]);
+    let play = ctl.play(
+        r#"
+  tasks:
+    - copy: {dest: /srv/begun, content: "1\n", mode: "0644"}
+    - command: sleep 3
+    - copy: {dest: /srv/ended, content: "2\n", mode: "0644"}
+"#,
+    );
+    let mut running = ctl.start_apply(&play, &["--forks", "1"]);
+    running.until("web6 or web7 has begun", || {
+        ["web6", "web7"].iter().any(|host| FLEET.sh(host, "test -e /srv/begun").success())
+    });
+    running.signal("INT");
+    let said = running.wait();
+    said.ended(130).says("interrupted");
+    let files = |host| FLEET.sh(host, "ls /srv").text().to_owned();
+    let mut both = [files("web6"), files("web7")];
+    both.sort();
+    assert_eq!(both, ["", "begun\nended"]);
+}
