@@ -43,14 +43,15 @@ pub(crate) fn report(problem: &anyhow::Error) -> u8 {
     if let Some(Mistakes(mistakes)) = problem.downcast_ref() {
         // A limit that matches nothing is found once for each play.
         let mut told = std::collections::HashSet::new();
-        for mistake in mistakes.iter().filter(|mistake| told.insert(mistake.to_string())) {
+        let mistakes: Vec<_> = mistakes.iter().filter(|mistake| told.insert(mistake.to_string())).collect();
+        for mistake in &mistakes {
             anstream::eprintln!("{}", fleet_engine::render(mistake, color));
             if mistakes.len() > 1 {
                 anstream::eprintln!();
             }
         }
-        if told.len() > 1 {
-            anstream::eprintln!("{} mistakes; nothing was connected, nothing was changed", told.len());
+        if mistakes.len() > 1 {
+            anstream::eprintln!("{} mistakes; nothing was connected, nothing was changed", mistakes.len());
         }
         return INVALID;
     }

@@ -14,7 +14,7 @@ pub(crate) struct Target {
     #[arg(short, long, value_name = "PATTERN", help_heading = "Hosts")]
     pub(crate) limit: Option<String>,
     /// How many hosts to work on at the same time
-    #[arg(short, long, default_value_t = 50, value_name = "N", help_heading = "Hosts")]
+    #[arg(short, long, default_value = "50", value_parser = number, value_name = "N", help_heading = "Hosts")]
     pub(crate) forks: usize,
     /// Log in as this user where the inventory names none
     #[arg(short, long, value_name = "USER", help_heading = "Connection")]
@@ -26,8 +26,8 @@ pub(crate) struct Target {
     #[arg(short, long, value_name = "KIND", help_heading = "Connection")]
     pub(crate) connection: Option<String>,
     /// Seconds to wait for a connection
-    #[arg(short = 'T', long, default_value_t = 10, value_name = "SECONDS", help_heading = "Connection")]
-    pub(crate) timeout: u64,
+    #[arg(short = 'T', long, default_value = "10", value_parser = number, value_name = "SECONDS", help_heading = "Connection")]
+    pub(crate) timeout: usize,
     /// More arguments for every ssh command
     #[arg(long, value_name = "ARGS", allow_hyphen_values = true, help_heading = "Connection")]
     pub(crate) ssh_common_args: Option<String>,
@@ -92,6 +92,12 @@ pub(crate) struct Output {
     /// Keep the run's folder here
     #[arg(long, value_name = "DIR", help_heading = "Output")]
     pub(crate) log_dir: Option<PathBuf>,
+}
+
+/// A whole number from 1 on.
+fn number(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|number| *number > 0);
+    number.ok_or_else(|| "expected a whole number from 1 on".to_owned())
 }
 
 /// A length of time: `90`, `90s`, `5m`, `2h`.

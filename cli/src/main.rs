@@ -2,6 +2,7 @@
 
 mod commands;
 mod controller;
+mod count;
 mod error;
 mod flags;
 mod follow;

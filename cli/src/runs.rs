@@ -21,6 +21,7 @@ pub(crate) struct About {
     pub(crate) run: String,
     /// `plan`, `apply`, `bench`.
     pub(crate) verb: String,
+    /// RFC 3339 with milliseconds.
     pub(crate) began: String,
     pub(crate) playbooks: Vec<PathBuf>,
     /// The inventories, absolute.
@@ -50,7 +51,7 @@ impl Folder {
             schema: "fleetctl.run/1".to_owned(),
             run: run.to_owned(),
             verb: verb.to_owned(),
-            began: jiff::ZonedDateTime::now().strftime("%Y-%m-%dT%H:%M:%S%:z").to_string(),
+            began: jiff::ZonedDateTime::now().strftime("%Y-%m-%dT%H:%M:%S%.3f%:z").to_string(),
             playbooks: playbooks.iter().map(|path| fs::canonicalize(path).unwrap_or_else(|_| path.clone())).collect(),
             inventory: target.inventory.iter().map(absolute).collect(),
             limit: target.limit.clone(),
@@ -112,7 +113,7 @@ fn private(path: &Path) -> Result<File> {
         .with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// All runs, oldest first: names sort by time.
+/// All runs, oldest first.
 pub(crate) fn all(runs: &Path) -> Result<Vec<About>> {
     let entries = match fs::read_dir(runs) {
         Ok(entries) => entries,
@@ -120,7 +121,7 @@ pub(crate) fn all(runs: &Path) -> Result<Vec<About>> {
         Err(problem) => return Err(problem).with_context(|| format!("cannot read {}", runs.display())),
     };
     let mut all: Vec<About> = entries.flatten().filter_map(|entry| about(&entry.path()).ok()).collect();
-    all.sort_by(|a, b| a.run.cmp(&b.run));
+    all.sort_by(|a, b| (&a.began, &a.run).cmp(&(&b.began, &b.run)));
     Ok(all)
 }
 
@@ -130,6 +131,9 @@ pub(crate) fn find(runs: &Path, name: &str) -> Result<About> {
     let names: Vec<String> = all.iter().map(|about| about.run.clone()).collect();
     let wanted = |about: &About| about.run == name || (name == "last" && about.verb == "apply");
     all.into_iter().rev().find(wanted).ok_or_else(|| {
+        if name == "last" {
+            return Invalid(format!("there was no apply yet: {} holds none", runs.display())).into();
+        }
         let near = fleet_engine::nearest(name, names.iter().map(String::as_str));
         let hint = near.map_or_else(|| "`fleetctl runs` lists them".to_owned(), |near| format!("did you mean `{near}`?"));
         Invalid(format!("there is no run `{name}` in {}; {hint}", runs.display())).into()

@@ -67,7 +67,7 @@ impl Setup {
             }
         };
         for warning in &warnings {
-            anstream::eprintln!("{}", fleet_engine::render(warning, crate::reporter::colored()));
+            anstream::eprintln!("{}\n", fleet_engine::render(warning, crate::reporter::colored()));
         }
         let limit = target.limit.as_deref().map(Limit::parse).transpose();
         let limit = limit.map_err(|problem| mistakes.push(problem)).unwrap_or_default();
@@ -117,7 +117,7 @@ impl Setup {
             private_key_file: target.private_key.clone(),
             ssh_common_args: words(&target.ssh_common_args)?,
             ssh_extra_args: words(&target.ssh_extra_args)?,
-            timeout: Duration::from_secs(target.timeout),
+            timeout: Duration::from_secs(target.timeout as u64),
             host_keys: transport::HostKeys::Strict,
             lock_timeout: Duration::ZERO,
             diff: false,
@@ -174,8 +174,13 @@ fn template_settings(dirs: &[PathBuf]) -> TemplateSettings {
 
 fn become_password(target: &Target) -> Result<Option<Secret>> {
     if let Some(path) = &target.become_password_file {
-        let text = std::fs::read_to_string(path)
-            .with_context(|| format!("cannot read the sudo password from {}", path.display()))?;
+        let text = std::fs::read_to_string(path).map_err(|problem| {
+            let why = match problem.kind() {
+                std::io::ErrorKind::NotFound => "there is no such file".to_owned(),
+                _ => problem.to_string(),
+            };
+            Invalid(format!("cannot read the sudo password from {}: {why}", path.display()))
+        })?;
         return Ok(Some(Secret::new(text.trim_end_matches(['\r', '\n']).to_owned())));
     }
     if !target.ask_become_pass {
@@ -185,14 +190,33 @@ fn become_password(target: &Target) -> Result<Option<Secret>> {
     Ok(Some(Secret::new(password)))
 }
 
-/// A run's name: when it began, and four letters that keep two runs of one second apart.
+/// A run's name: when it began, and five letters. The first two tell the parts of the second, so that names sort by time;
+/// the others keep two runs of one moment apart.
 pub(crate) fn run_name() -> String {
     use std::hash::{BuildHasher, Hasher, RandomState};
+    let now = jiff::ZonedDateTime::now();
     let mut hasher = RandomState::new().build_hasher();
     hasher.write_u32(std::process::id());
     let salt = hasher.finish();
-    let letters: String = (0..4)
-        .map(|place| char::from(b'a' + u8::try_from((salt >> (place * 8)) % 26).unwrap_or(0)))
-        .collect();
-    format!("{}-{letters}", jiff::ZonedDateTime::now().strftime("%Y%m%d-%H%M%S"))
+    let letter = |number: u64| char::from(b'a' + u8::try_from(number % 26).unwrap_or(0));
+    let part = u64::try_from(now.subsec_nanosecond()).unwrap_or(0) * 26 * 26 / 1_000_000_000;
+    let letters: String =
+        [letter(part / 26), letter(part)].into_iter().chain((0..3).map(|place| letter(salt >> (place * 8)))).collect();
+    format!("{}-{letters}", now.strftime("%Y%m%d-%H%M%S"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::run_name;
+
+    #[test]
+    fn names_of_runs_sort_by_time() {
+        let mut names = Vec::new();
+        for _ in 0..20 {
+            names.push(run_name());
+            std::thread::sleep(std::time::Duration::from_millis(3));
+        }
+        assert!(names.is_sorted(), "{names:?}");
+        assert_eq!(names[0].len(), "20261201-022659-abcde".len());
+    }
 }

@@ -8,6 +8,7 @@ use fleet_engine::{
 };
 use fleet_wire::{Effect, Status, UndoClass, What};
 
+use crate::count::count;
 use crate::paint::{BAD, CHANGED, GOOD, HEADING, QUIET, UNKNOWN, diff_line, paint};
 
 /// The plan, group by group, and its sum.
@@ -21,17 +22,17 @@ pub(crate) fn plan(plan: &Plan, diffs: bool) -> String {
 }
 
 fn group(text: &mut String, group: &Group<'_>, diffs: bool) {
-    let count = match group.hosts.len() {
+    let many_hosts = match group.hosts.len() {
         1 => String::new(),
         many => paint(QUIET, format!(" ({many} hosts)")),
     };
     let heading = paint(HEADING, names(&group.hosts));
     if group.plan.tasks.is_empty() && matches!(group.plan.end, None | Some(HostEnd::Done)) {
         let unchanged = group.plan.unchanged;
-        let _ = writeln!(text, "{heading}{count}: {}", paint(GOOD, format!("nothing to change ({unchanged} tasks hold)")));
+        let _ = writeln!(text, "{heading}{many_hosts}: {}", paint(GOOD, format!("nothing to change ({} in place)", count(unchanged, "task"))));
         return;
     }
-    let _ = writeln!(text, "{heading}{count}");
+    let _ = writeln!(text, "{heading}{many_hosts}");
     for task in &group.plan.tasks {
         self::task(text, task, diffs);
     }
@@ -93,16 +94,16 @@ fn flags(effect: &Effect) -> String {
 
 fn summary(summary: &Summary) -> String {
     let Summary { hosts, changing, effects, unknown, irreversible, restarts, failed } = *summary;
-    let mut parts = vec![format!("{effects} effects on {changing} of {hosts} hosts")];
-    let mut add = |count: usize, text: &str, style| {
-        if count > 0 {
-            parts.push(paint(style, format!("{count} {text}")));
+    let mut parts = vec![format!("{} on {changing} of {}", count(effects, "effect"), count(hosts, "host"))];
+    let mut add = |number: usize, text: &str, style| {
+        if number > 0 {
+            parts.push(paint(style, text));
         }
     };
-    add(unknown, "known after apply", UNKNOWN);
-    add(restarts, "interrupt a service", CHANGED);
-    add(irreversible, "cannot be undone", BAD);
-    add(failed, "hosts could not be planned", BAD);
+    add(unknown, &format!("{unknown} known after apply"), UNKNOWN);
+    add(restarts, &format!("{} of a service", count(restarts, "interruption")), CHANGED);
+    add(irreversible, &format!("{irreversible} cannot be undone"), BAD);
+    add(failed, &format!("{} could not be planned", count(failed, "host")), BAD);
     format!("{}: {}", paint(HEADING, "plan"), parts.join(", "))
 }
 

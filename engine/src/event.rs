@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use fleet_wire::{Effect, Mode, Status, Undone};
 use serde::Serialize;
+use serde_json::json;
 
 /// The name and version of the events' JSON form: the first line of every stream of them.
 pub const SCHEMA: &str = "fleetctl.events/1";
@@ -129,8 +130,25 @@ pub struct TaskEnded {
     pub took: Duration,
     /// It failed, and `ignore_errors` lets the host go on.
     pub ignored: bool,
-    /// `no_log`: the result must not be shown.
+    /// `no_log`: the result must not be shown, and is not in here.
     pub secret: bool,
+}
+
+impl TaskEnded {
+    /// Takes out what `no_log` hides, before any reader sees it: the result and the loop's item.
+    pub(crate) fn hide_secrets(&mut self) {
+        if !self.secret {
+            return;
+        }
+        let field = |name: &str| self.result.get(name).cloned().unwrap_or_default();
+        self.result = match self.status {
+            Status::Failed => json!({
+                "changed": field("changed"), "failed": true, "stale": field("stale"), "msg": "its result is hidden (`no_log`)",
+            }),
+            _ => json!({"changed": field("changed")}),
+        };
+        self.item = self.item.take().map(|_| format!("item {}", self.index + 1));
+    }
 }
 
 /// How a host's part of a run ended.

@@ -31,6 +31,8 @@ pub struct HostRecap {
     pub skipped: usize,
     /// Tasks that a plan cannot decide.
     pub unknown: usize,
+    /// A task would have done what the plan did not show, as the host had changed since.
+    pub stale: bool,
     /// How the host ended.
     pub end: Option<HostEnd>,
     #[serde(skip)]
@@ -64,6 +66,7 @@ impl Recap {
                 };
                 let host = self.hosts.entry(ended.host.clone()).or_default();
                 host.effects += ended.effects.len();
+                host.stale |= rank == Rank::Failed && ended.result.get("stale").is_some_and(|stale| stale == true);
                 host.count(ended.task.id, rank, ended.index);
             }
             Event::HostEnded { host, end } => {
@@ -76,7 +79,11 @@ impl Recap {
     /// The run's exit code, as the documentation lists them. When several hold: 7, 5, 8, 3, 4, 6, 9, 10.
     #[must_use]
     pub fn exit_code(&self) -> u8 {
-        let codes: Vec<u8> = self.hosts.values().filter_map(|host| host.end.as_ref()).map(code).collect();
+        let code = |host: &HostRecap| match host.end.as_ref().map(code) {
+            Some(3) if host.stale => 5,
+            code => code.unwrap_or(0),
+        };
+        let codes: Vec<u8> = self.hosts.values().map(code).collect();
         [7, 5, 8, 3, 4, 6, 9, 10, 130].into_iter().find(|code| codes.contains(code)).unwrap_or(0)
     }
 

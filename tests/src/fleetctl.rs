@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -121,9 +122,9 @@ impl Fleetctl {
         self.spawn(command)
     }
 
-    /// Runs `fleetctl apply` on a terminal, and types `answer` when it asks.
+    /// `fleetctl apply` of a playbook on a terminal, under way; [`Running::answer`] types.
     #[track_caller]
-    pub fn apply_on_a_terminal(&self, playbook: &Path, answer: &str) -> Output {
+    pub fn start_apply_on_a_terminal(&self, playbook: &Path) -> Running {
         let line = format!(
             "{} apply -i {} -l {} {}",
             program().display(),
@@ -131,11 +132,18 @@ impl Fleetctl {
             self.limit,
             playbook.display()
         );
-        let typed = self.write("typed", &format!("{answer}\n"));
         let mut command = self.command("script");
         command.args(["--quiet", "--return", "--command", &line, "/dev/null"]);
-        command.stdin(File::open(typed).unwrap_or_else(|error| panic!("cannot type: {error}")));
-        self.spawn(command).wait()
+        command.stdin(Stdio::piped());
+        self.spawn(command)
+    }
+
+    /// `fleetctl apply` of a playbook on a terminal, to its end, with an answer to its question.
+    #[track_caller]
+    pub fn apply_on_a_terminal(&self, playbook: &Path, answer: &str) -> Output {
+        let mut running = self.start_apply_on_a_terminal(playbook);
+        running.answer("apply this plan? [y/N]", answer);
+        running.wait()
     }
 
     #[track_caller]
@@ -209,11 +217,26 @@ impl Running {
             let ended = self.child.try_wait().ok().flatten();
             let so = is_so();
             if let (Some(status), false) = (ended, so) {
-                let (out, err) = (self.so_far("out"), self.so_far("err"));
+                let (out, err) = (so_far(&self.said, "out"), so_far(&self.said, "err"));
                 panic!("fleetctl ended ({status}) before this: {what}\n--- stdout\n{out}\n--- stderr\n{err}");
             }
             so
         });
+    }
+
+    /// Waits until it has said a text, on either stream.
+    #[track_caller]
+    pub fn wait_for(&mut self, text: &str) {
+        let said = self.said.clone();
+        self.until(text, || ["out", "err"].iter().any(|stream| so_far(&said, stream).contains(text)));
+    }
+
+    /// Waits until it asks `question`, and types `answer`.
+    #[track_caller]
+    pub fn answer(&mut self, question: &str, answer: &str) {
+        self.wait_for(question);
+        let typed = self.child.stdin.as_mut().map(|stdin| writeln!(stdin, "{answer}"));
+        assert!(matches!(typed, Some(Ok(()))), "cannot type: {typed:?}");
     }
 
     /// Waits for its end.
@@ -223,8 +246,8 @@ impl Running {
         let status = status.unwrap_or_else(|error| panic!("failed to wait for fleetctl: {error}"));
         Output {
             code: status.code().unwrap_or(-1),
-            stdout: self.so_far("out"),
-            stderr: self.so_far("err"),
+            stdout: so_far(&self.said, "out"),
+            stderr: so_far(&self.said, "err"),
         }
     }
 
@@ -235,11 +258,11 @@ impl Running {
         let sent = Command::new("kill").args(["-s", name, &id]).status();
         assert!(sent.is_ok_and(|status| status.success()), "cannot send {name} to fleetctl");
     }
+}
 
-    fn so_far(&self, ending: &str) -> String {
-        let bytes = fs::read(self.said.with_extension(ending)).unwrap_or_default();
-        String::from_utf8_lossy(&bytes).into_owned()
-    }
+fn so_far(said: &Path, ending: &str) -> String {
+    let bytes = fs::read(said.with_extension(ending)).unwrap_or_default();
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 impl Output {

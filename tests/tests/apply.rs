@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-use fleet_tests::{Fleet, Fleetctl, HostState};
+use fleet_tests::{Fleet, Fleetctl, HostState, eventually};
 
-static FLEET: LazyLock<Fleet> = LazyLock::new(|| Fleet::up(8));
+static FLEET: LazyLock<Fleet> = LazyLock::new(|| Fleet::up(10));
 
 fn flagship() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../playbooks/nginx-static.yml")
@@ -22,7 +22,7 @@ fn the_second_apply_of_the_flagship_touches_nothing() {
     HostState::untouched(&FLEET, "web1").assert_same_as(&tuned);
 
     let plan = ctl.plan(&flagship(), &["--detailed-exitcode"]);
-    plan.ended(0).says("plan: 0 effects on 0 of 1 hosts, 4 known after apply");
+    plan.ended(0).says("plan: 0 effects on 0 of 1 host, 4 known after apply");
 }
 
 #[test]
@@ -38,7 +38,7 @@ fn one_failed_host_is_undone_and_the_other_keeps_its_change() {
 "#,
     );
     let applied = ctl.apply(&play, &[]);
-    applied.ended(3).says("web3 rolled back").says("all is as it was");
+    applied.ended(3).says("web3 rolled back: 3 effects undone");
     HostState::of(&FLEET, "web3").assert_same_as(&before);
     assert_eq!(FLEET.read("web2", "/srv/kept"), "new\n");
     assert_eq!(FLEET.read("web2", "/proc/sys/net/ipv4/tcp_fin_timeout"), "17\n");
@@ -97,6 +97,34 @@ fn an_apply_that_asks_applies_what_it_showed() {
 }
 
 #[test]
+fn what_the_plan_did_not_show_is_refused() {
+    let ctl = Fleetctl::on(&FLEET, &["web8"]);
+    FLEET.sh("web8", "echo old > /srv/one; echo old > /srv/two").ended(0);
+    let play = ctl.play(
+        r#"
+  tasks:
+    - copy: {dest: /srv/one, content: "new\n", mode: "0644"}
+    - copy: {dest: /srv/two, content: "new\n", mode: "0644"}
+"#,
+    );
+    let mut running = ctl.start_apply_on_a_terminal(&play);
+    running.wait_for("apply this plan? [y/N]");
+    FLEET.write("web8", "/srv/two", "by hand\n");
+    running.answer("apply this plan? [y/N]", "y");
+    running.wait().ended(5).says("stale: `file /srv/two` is not in the plan").says("web8 rolled back: 1 effect undone");
+    assert_eq!(FLEET.sh("web8", "cat /srv/one /srv/two").text(), "old\nby hand");
+}
+
+#[test]
+fn a_check_changes_nothing() {
+    let ctl = Fleetctl::on(&FLEET, &["web9"]);
+    let play = ctl.play("  tasks:\n    - copy: {dest: /srv/checked, content: \"new\\n\", mode: \"0644\"}\n");
+    ctl.apply(&play, &["--check"]).ended(0).says("+new");
+    ctl.apply(&play, &["--check", "--diff"]).ended(0).says("+new");
+    assert_eq!(FLEET.sh("web9", "ls /srv; ls /var/lib/fleetctl").text(), "bin");
+}
+
+#[test]
 fn an_interrupted_apply_finishes_the_host_in_hand_and_starts_no_other() {
     let ctl = Fleetctl::on(&FLEET, &["web6", "web7"]);
     let play = ctl.play(
@@ -118,4 +146,25 @@ fn an_interrupted_apply_finishes_the_host_in_hand_and_starts_no_other() {
     let mut both = [files("web6"), files("web7")];
     both.sort();
     assert_eq!(both, ["", "begun\nended"]);
+}
+
+#[test]
+fn a_second_interrupt_leaves_at_once_and_the_host_undoes() {
+    let ctl = Fleetctl::on(&FLEET, &["web10"]);
+    let play = ctl.play(
+        r#"
+  tasks:
+    - copy: {dest: /srv/begun, content: "1\n", mode: "0644"}
+    - command: sleep 4
+    - copy: {dest: /srv/ended, content: "2\n", mode: "0644"}
+"#,
+    );
+    let mut running = ctl.start_apply(&play, &[]);
+    running.until("the run sleeps", || FLEET.sh("web10", "pgrep -x sleep").success());
+    running.signal("INT");
+    running.wait_for("once more to leave now");
+    running.signal("INT");
+    running.wait().ended(130).says("hosts in flight undo what this run changed");
+    eventually("web10 has undone the run", || FLEET.sh("web10", "ls /srv").text().is_empty());
+    assert_eq!(ctl.journal("web10")[0]["state"], "rolled_back");
 }

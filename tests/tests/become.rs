@@ -54,8 +54,8 @@ fn a_user_can_do_no_more_than_it_may() {
         ("    become: false\n", "copy: {dest: /srv/not-theirs, content: x, mode: \"0644\"}"),
     ] {
         let play = ctl.play(&format!("  tasks:\n  - {task}\n{user}"));
-        ctl.plan(&play, &[]).ended(3).says("Permission denied");
-        ctl.apply(&play, &[]).ended(3).says("Permission denied");
+        ctl.plan(&play, &[]).ended(3).says("cannot write /srv/not-theirs: permission denied");
+        ctl.apply(&play, &[]).ended(3).says("cannot write /srv/not-theirs: permission denied");
     }
     assert_eq!(FLEET.sh("web2", "ls /srv").text(), "");
     let nobody = ctl.play("  tasks:\n  - command: id\n    become_user: nosuchuser\n");

@@ -82,7 +82,7 @@ async fn enroll_hosts(target: &Target, yes: bool, pattern: &str) -> Result<u8> {
     let mut code = 0;
     for name in errands.hosts(pattern).map_err(crate::setup::one)? {
         let address = errands.address(&name).map_err(Invalid)?;
-        let scan = match enroll::scan(&address, &known_hosts, Duration::from_secs(target.timeout)).await {
+        let scan = match enroll::scan(&address, &known_hosts, Duration::from_secs(target.timeout as u64)).await {
             Ok(scan) => scan,
             Err(problem) => {
                 anstream::eprintln!("{} {problem}", paint(BAD, &name));

@@ -3,6 +3,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 
 use crate::{
+    count::count,
     load_tests,
     flags::{Target, Tasks},
     setup::Setup,
@@ -30,7 +31,6 @@ impl Validate {
         let run = setup.run("validate", fleet_wire::Mode::Plan, settings);
         run.plays().map_err(crate::error::Mistakes)?;
         let tasks: usize = setup.playbooks.iter().flat_map(|book| &book.plays).map(|play| play.all_tasks().count()).sum();
-        let count = |number: usize, noun: &str| format!("{number} {noun}{}", if number == 1 { "" } else { "s" });
         let hosts = count(setup.inventory.hosts().count(), "host");
         anstream::println!("valid: {hosts}, {}, {}", count(self.playbooks.len(), "playbook"), count(tasks, "task"));
         Ok(0)

@@ -8,6 +8,7 @@ use fleet_engine::{
 use fleet_wire::{Effect, Status, Undone, UndoneState};
 
 use super::{Reporter, Style};
+use crate::count::count;
 use crate::paint::{BAD, CHANGED, GOOD, HEADING, QUIET, UNKNOWN, diff_line, paint};
 
 /// Hosts of a play up to which each host's changes have lines of their own.
@@ -41,7 +42,7 @@ impl Lines {
             Status::Skipped if self.style.verbose > 0 => ("skipped", QUIET),
             _ => return self.message(ended),
         };
-        if self.style.quiet && ended.status != Status::Failed {
+        if self.style.quiet {
             return;
         }
         let many = self.hosts > FEW && ended.status != Status::Failed;
@@ -136,7 +137,7 @@ impl Reporter for Lines {
                 if !self.style.quiet {
                     let names: Vec<&str> = hosts.iter().map(String::as_str).collect();
                     let names = short(&fleet_engine::plan::names(&names));
-                    self.say(&format!("{} {}", paint(HEADING, play), paint(QUIET, format!("on {names} ({} hosts)", hosts.len()))));
+                    self.say(&format!("{} {}", paint(HEADING, play), paint(QUIET, format!("on {names} ({})", count(hosts.len(), "host")))));
                 }
             }
             Event::PlaySkipped { play, reason } => {
@@ -181,11 +182,18 @@ pub(crate) fn undone_text(undone: &Undone) -> String {
     match undone.state {
         UndoneState::Kept => "its changes are in place".to_owned(),
         UndoneState::Unchanged => paint(GOOD, "nothing had been changed"),
-        UndoneState::RolledBack => paint(GOOD, match undone.effects.len() {
-            0 => "rolled back: nothing was left to undo, all is as it was".to_owned(),
-            1 => "rolled back: 1 effect undone, all is as it was".to_owned(),
-            many => format!("rolled back: {many} effects undone, all is as it was"),
-        }),
+        UndoneState::RolledBack => {
+            // Commands and their like cannot be undone, and whether they changed anything nobody knows.
+            let lasting = undone.effects.iter().filter(|effect| effect.problem.is_some()).count();
+            let done = match undone.effects.len() - lasting {
+                0 => "rolled back: nothing was left to undo".to_owned(),
+                many => format!("rolled back: {} undone", count(many, "effect")),
+            };
+            match lasting {
+                0 => paint(GOOD, format!("{done}, all is as it was")),
+                _ => paint(GOOD, done) + &problems.collect::<String>(),
+            }
+        }
         UndoneState::RollbackConflict => {
             paint(BAD, "rolled back but for what somebody else has changed since, which was left as found:") + &problems.collect::<String>()
         }

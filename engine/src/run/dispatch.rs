@@ -125,18 +125,20 @@ impl Host {
                 if let Some(name) = &task.register {
                     scope.state.set(name, Variable::Unknown);
                 }
-                self.ended(&info, None, Status::Unknown, result, false).await
+                self.ended(&info, Status::Unknown, result, false, false).await
             }
             Err(Unfit::Problem(message)) => {
                 // Only a task that is reached can fail: what is before it must have gone through.
                 self.drain().await?;
                 let ignored = self.flag(task.directives.ignore_errors.as_ref(), &scope).await;
                 let ignored = matches!(ignored, Ok(Some(true)));
+                let secret = self.flag(task.directives.no_log.as_ref(), &scope).await;
+                let secret = !matches!(secret, Ok(None | Some(false)));
                 let result = json!({"changed": false, "failed": true, "msg": message});
                 if let Some(name) = &task.register {
                     scope.state.set(name, Variable::Data(from_json(&result)));
                 }
-                self.ended(&info, None, Status::Failed, result, ignored).await
+                self.ended(&info, Status::Failed, result, ignored, secret).await
             }
         }
     }
@@ -144,22 +146,22 @@ impl Host {
     async fn ended(
         &mut self,
         info: &Arc<TaskInfo>,
-        item: Option<String>,
         status: Status,
         result: serde_json::Value,
         ignored: bool,
+        secret: bool,
     ) -> Result<(), Stop> {
         let ended = TaskEnded {
             host: self.name.clone(),
             task: Arc::clone(info),
-            item,
+            item: None,
             index: 0,
             status,
             result,
             effects: Arc::from([]),
             took: std::time::Duration::ZERO,
             ignored,
-            secret: false,
+            secret,
         };
         if status == Status::Failed {
             return self.fail(ended).await;
@@ -206,7 +208,7 @@ impl Host {
             if let Some(name) = &task.register {
                 scope.state.set(name, Variable::Data(from_json(&result)));
             }
-            return Ok(self.ended(info, None, Status::Skipped, result, false).await?);
+            return Ok(self.ended(info, Status::Skipped, result, false, false).await?);
         }
 
         self.next_group += 1;

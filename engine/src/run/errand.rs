@@ -5,11 +5,12 @@ use std::sync::Arc;
 use fleet_wire::{As, Finish, FromHost, Journaled, Json, Mode, Status, ToHost, Undone};
 
 use super::{
+    choice::Choice,
     connection,
     host::{Host, Stop},
     shared::Shared,
 };
-use crate::event::HostEnd;
+use crate::{event::HostEnd, playbook::Play};
 
 /// A host that errands can be run on. The connection stays until it is dropped.
 pub struct Errand {
@@ -22,8 +23,9 @@ impl Errand {
     /// # Errors
     /// Why the host cannot be asked.
     pub(crate) async fn connect(shared: &Arc<Shared>, name: &str, root: bool, mode: Mode) -> Result<Self, HostEnd> {
-        let scope = shared.scope(name, None, &[], &[], None);
-        let reach = connection::reach(shared, name, None, &scope, root)
+        let play = reached_by(shared, name);
+        let scope = shared.scope(name, play.as_deref(), &[], &[], None);
+        let reach = connection::reach(shared, name, play.as_deref(), &scope, root)
             .map_err(|message| HostEnd::Refused { message, person: false })?;
         let host = Host::connect(
             Arc::clone(shared),
@@ -105,4 +107,22 @@ impl Errand {
 
 fn lost(stop: &Stop) -> HostEnd {
     HostEnd::Lost { message: stop.to_string() }
+}
+
+/// The play that says how a host is reached (`connection:`, `port:`, `remote_user:`), where one does.
+fn reached_by(shared: &Shared, name: &str) -> Option<Arc<Play>> {
+    let choice = Choice {
+        inventory: &shared.inventory,
+        templar: &shared.templar,
+        extra_vars: &shared.settings.extra_vars,
+        limit: None,
+        allow_no_hosts: true,
+    };
+    let says_how = |play: &&Arc<Play>| {
+        let connection = &play.connection;
+        connection.kind.is_some() || connection.port.is_some() || connection.user.is_some()
+    };
+    let is_for = |play: &&Arc<Play>| choice.hosts(play).is_ok_and(|hosts| hosts.iter().any(|host| host == name));
+    let mut plays = shared.playbooks.iter().flat_map(|playbook| &playbook.plays).filter(says_how);
+    plays.find(is_for).map(Arc::clone)
 }

@@ -373,7 +373,8 @@ fn lost(host: &Host, why: &str) -> HostEnd {
     }
     HostEnd::Lost {
         message: format!(
-            "{why}{during}; the host undoes this run by itself now, and `fleetctl host journal {}` tells how it ended",
+            "{why}{during}; the host undoes this run by itself, at the latest when the next run begins there: \
+             `fleetctl host journal {}` tells how it ended",
             host.name
         ),
     }

@@ -76,7 +76,10 @@ impl Shared {
         })
     }
 
-    pub(crate) async fn emit(&self, event: Event) {
+    pub(crate) async fn emit(&self, mut event: Event) {
+        if let Event::TaskEnded(ended) = &mut event {
+            ended.hide_secrets();
+        }
         // A reader that has gone has nobody left to tell; the run itself goes on.
         let _ = self.events.send(event).await;
     }

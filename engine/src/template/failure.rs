@@ -460,10 +460,11 @@ fn message(error: &Error) -> String {
 
 /// A parser's message with what one would type, in place of what the parser calls it.
 fn in_symbols(message: &str) -> String {
-    const SYMBOLS: [(&str, &str); 6] = [
+    const SYMBOLS: [(&str, &str); 7] = [
         ("end of variable block", "`}}`"),
         ("end of block", "`%}`"),
         ("end of input", "end of the template"),
+        ("expected identifier", "expected a name"),
         ("identifier", "name"),
         ("expected expression", "expected an expression"),
         ("expected statement", "expected a statement"),

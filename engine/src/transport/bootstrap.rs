@@ -127,7 +127,10 @@ mod tests {
     #[test]
     fn sh_understands_both_parts() {
         for text in [&script(&[]), INSTALL] {
-            let status = Command::new("/bin/sh").args(["-n", "-c", text]).status().unwrap();
+            let status = Command::new("/bin/sh")
+                .args(["-n", "-c", text])
+                .status()
+                .unwrap();
             assert!(status.success(), "{text}");
         }
     }
@@ -136,19 +139,35 @@ mod tests {
     fn the_wanted_user_needs_no_sudo() {
         let me = String::from_utf8(run("/bin/sh", "id -un").stdout).unwrap();
         let line = |user: &str| {
-            let who = Become { user: user.to_owned(), exe: Some("/no/such/sudo".to_owned()), ..Become::root() };
+            let who = Become {
+                user: user.to_owned(),
+                exe: Some("/no/such/sudo".to_owned()),
+                ..Become::root()
+            };
             remote("echo run", Some(&who), "p")
         };
         assert_eq!(run("/bin/sh", &line(me.trim())).stdout, b"run\n");
-        assert_eq!(run("/bin/sh", &line("somebody")).stdout, b"FLEETCTL-NOSUDO\n");
+        assert_eq!(
+            run("/bin/sh", &line("somebody")).stdout,
+            b"FLEETCTL-NOSUDO\n"
+        );
     }
 
     #[test]
     fn sudo_speaks_english_and_the_helper_as_before() {
         // `env` stands in for sudo: it runs what follows its own words.
-        let who = Become { user: "x".to_owned(), exe: Some("/usr/bin/env".to_owned()), ..Become::root() };
-        let line = remote("echo $LC_ALL $1", Some(&who), "p").replace("'-H' '-n' '-u' 'x' '--'", "A=1 B=2 C=3 D=4 E=5");
-        let output = Command::new("/bin/sh").args(["-c", &line]).env("LC_ALL", "C.UTF-8").output().unwrap();
+        let who = Become {
+            user: "x".to_owned(),
+            exe: Some("/usr/bin/env".to_owned()),
+            ..Become::root()
+        };
+        let line = remote("echo $LC_ALL $1", Some(&who), "p")
+            .replace("'-H' '-n' '-u' 'x' '--'", "A=1 B=2 C=3 D=4 E=5");
+        let output = Command::new("/bin/sh")
+            .args(["-c", &line])
+            .env("LC_ALL", "C.UTF-8")
+            .output()
+            .unwrap();
         assert_eq!(String::from_utf8_lossy(&output.stdout), "C C.UTF-8\n");
     }
 }

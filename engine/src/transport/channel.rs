@@ -13,6 +13,7 @@ use openssh::Session;
 use tokio::{
     io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader},
     sync::mpsc,
+    task::JoinHandle,
     time::timeout,
 };
 
@@ -29,6 +30,8 @@ const BUFFER: usize = 64 << 10;
 const LINE: usize = 64 << 10;
 /// How long the end of a process may follow the end of its output.
 const END: Duration = Duration::from_secs(2);
+/// How long the end of a host's stderr may follow that.
+const LAST_WORDS: Duration = Duration::from_millis(500);
 
 type Reader = BufReader<Box<dyn AsyncRead + Send + Unpin>>;
 type Writer = Box<dyn AsyncWrite + Send + Unpin>;
@@ -45,6 +48,8 @@ pub struct Channel {
     pub(crate) reader: Reader,
     pub(crate) writer: Writer,
     pub(crate) tail: Tail,
+    /// Ends with the host's stderr.
+    pub(crate) listening: JoinHandle<()>,
     pub(crate) process: Process,
     /// The helper had to be sent first.
     pub uploaded: bool,
@@ -67,6 +72,7 @@ pub struct Receiver {
     /// Up to where it was taken.
     taken: usize,
     tail: Tail,
+    listening: JoinHandle<()>,
     process: Process,
 }
 
@@ -86,6 +92,7 @@ impl Channel {
             arrived: Vec::new(),
             taken: 0,
             tail: self.tail,
+            listening: self.listening,
             process: self.process,
         };
         (sender, receiver)
@@ -98,10 +105,16 @@ impl Sender {
     /// # Errors
     /// When the message is too large, or the channel is gone.
     pub async fn send(&mut self, message: &ToHost) -> Result<(), ChannelError> {
-        let frame = fleet_wire::encode(message)
-            .map_err(|source| ChannelError::Unsendable { host: self.host.clone(), source })?;
+        let frame = fleet_wire::encode(message).map_err(|source| ChannelError::Unsendable {
+            host: self.host.clone(),
+            source,
+        })?;
         self.buffer.extend(frame);
-        if self.buffer.len() >= BUFFER { self.flush().await } else { Ok(()) }
+        if self.buffer.len() >= BUFFER {
+            self.flush().await
+        } else {
+            Ok(())
+        }
     }
 
     /// Sends what is in the buffer.
@@ -118,7 +131,10 @@ impl Sender {
         };
         let sent = sent.await;
         self.buffer.clear();
-        sent.map_err(|_| ChannelError::Lost { host: self.host.clone(), said: self.tail.said() })
+        sent.map_err(|_| ChannelError::Lost {
+            host: self.host.clone(),
+            said: self.tail.said(),
+        })
     }
 }
 
@@ -131,9 +147,10 @@ impl Receiver {
         loop {
             if let Some(body) = self.frame()? {
                 let message = fleet_wire::decode(&self.arrived[body]);
-                return message
-                    .map(Some)
-                    .map_err(|source| ChannelError::Frame { host: self.host.clone(), source });
+                return message.map(Some).map_err(|source| ChannelError::Frame {
+                    host: self.host.clone(),
+                    source,
+                });
             }
             self.arrived.drain(..self.taken);
             self.taken = 0;
@@ -148,11 +165,16 @@ impl Receiver {
     /// Where the body of the next whole frame is in what has arrived.
     fn frame(&mut self) -> Result<Option<Range<usize>>, ChannelError> {
         let rest = &self.arrived[self.taken..];
-        let Some(prefix) = rest.first_chunk::<4>() else { return Ok(None) };
+        let Some(prefix) = rest.first_chunk::<4>() else {
+            return Ok(None);
+        };
         let length = u32::from_be_bytes(*prefix) as usize;
         if length > FRAME_LIMIT {
             let source = fleet_wire::FrameError::TooLarge(length);
-            return Err(ChannelError::Frame { host: self.host.clone(), source });
+            return Err(ChannelError::Frame {
+                host: self.host.clone(),
+                source,
+            });
         }
         if rest.len() < 4 + length {
             return Ok(None);
@@ -172,10 +194,16 @@ impl Receiver {
                 None => None,
             },
         };
+        if status.is_some_and(|status| status.success()) && self.arrived.is_empty() {
+            return Ok(None);
+        }
+        // Its last words may still be on their way; or somebody whom it left behind holds the line open.
+        let _ = timeout(LAST_WORDS, &mut self.listening).await;
         let said = self.tail.said();
         match status {
-            Some(status) if status.success() && self.arrived.is_empty() => Ok(None),
-            Some(status) if status.code().is_some() => Err(ChannelError::Died { host, status, said }),
+            Some(status) if status.code().is_some() => {
+                Err(ChannelError::Died { host, status, said })
+            }
             Some(_) => Err(ChannelError::Killed { host, said }),
             None => Err(ChannelError::Lost { host, said }),
         }
@@ -216,7 +244,11 @@ impl Tail {
 
     pub(crate) fn said(&self) -> Said {
         let text = self.text();
-        let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+        let lines: Vec<&str> = text
+            .lines()
+            .map(str::trim)
+            .filter(|line| !line.is_empty())
+            .collect();
         let from = lines.len().saturating_sub(4);
         Said(lines[from..].iter().map(|line| readable(line)).collect())
     }
@@ -227,9 +259,9 @@ pub(crate) fn listen(
     mut stderr: impl AsyncRead + Send + Unpin + 'static,
     tail: Tail,
     prompt: String,
-) -> mpsc::Receiver<()> {
+) -> (mpsc::Receiver<()>, JoinHandle<()>) {
     let (asked, asks) = mpsc::channel(4);
-    tokio::spawn(async move {
+    let listening = tokio::spawn(async move {
         let mut buffer = vec![0; 4096];
         let mut seen = String::new();
         loop {
@@ -246,20 +278,27 @@ pub(crate) fn listen(
                     tail.add(&buffer[..read]);
                     // Only a prompt that is split over two reads needs what came before.
                     let keep = seen.len().saturating_sub(prompt.len());
-                    let keep = (keep..seen.len()).find(|at| seen.is_char_boundary(*at)).unwrap_or(seen.len());
+                    let keep = (keep..seen.len())
+                        .find(|at| seen.is_char_boundary(*at))
+                        .unwrap_or(seen.len());
                     seen.drain(..keep);
                 }
             }
         }
     });
-    asks
+    (asks, listening)
 }
 
 /// The next line that is one of ours; what comes before it is noise of a login shell.
 pub(crate) async fn marker(reader: &mut Reader, noise: &Tail) -> std::io::Result<Option<String>> {
     loop {
         let mut line = Vec::new();
-        if (&mut *reader).take(LINE as u64).read_until(b'\n', &mut line).await? == 0 {
+        if (&mut *reader)
+            .take(LINE as u64)
+            .read_until(b'\n', &mut line)
+            .await?
+            == 0
+        {
             return Ok(None);
         }
         let text = String::from_utf8_lossy(&line);
@@ -272,5 +311,9 @@ pub(crate) async fn marker(reader: &mut Reader, noise: &Tail) -> std::io::Result
 
 /// A helper that could not be started, in words.
 pub(crate) fn not_started(host: &Target, reason: &str, tail: &Tail) -> ConnectError {
-    ConnectError::Helper { host: host.clone(), reason: reason.to_owned(), said: tail.said() }
+    ConnectError::Helper {
+        host: host.clone(),
+        reason: reason.to_owned(),
+        said: tail.said(),
+    }
 }

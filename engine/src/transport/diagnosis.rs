@@ -86,8 +86,14 @@ pub(crate) async fn diagnose(address: &Address, log: &str) -> Verdict {
         });
     }
     let plain = [
-        ("Connection refused", "connection refused; is sshd running there, on this port?"),
-        ("Could not resolve hostname", "its name does not resolve; check ansible_host"),
+        (
+            "Connection refused",
+            "connection refused; is sshd running there, on this port?",
+        ),
+        (
+            "Could not resolve hostname",
+            "its name does not resolve; check ansible_host",
+        ),
         ("No route to host", "no route to it"),
         ("Network is unreachable", "no route to its network"),
     ];
@@ -135,7 +141,10 @@ pub(crate) fn target(address: &Address, log: &str) -> Target {
         let (place, user) = line
             .strip_prefix("debug1: Authenticating to ")?
             .split_once(" as '")?;
-        Some(format!("{}@{place}", user.trim_end().trim_end_matches('\'')))
+        Some(format!(
+            "{}@{place}",
+            user.trim_end().trim_end_matches('\'')
+        ))
     });
     Target {
         name: address.name.clone(),
@@ -159,7 +168,9 @@ pub(crate) fn readable(text: &str) -> String {
             break;
         }
         // Escapes and direction marks could rewrite what the terminal shows.
-        if c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}') {
+        if c.is_control()
+            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        {
             out.extend(c.escape_default());
         } else {
             out.push(c);
@@ -170,9 +181,9 @@ pub(crate) fn readable(text: &str) -> String {
 
 /// Lines that are not ssh's own debugging.
 fn spoken(log: &str) -> impl Iterator<Item = &str> {
-    log.lines()
-        .map(str::trim)
-        .filter(|line| !line.is_empty() && !line.starts_with("debug") && !line.starts_with("OpenSSH_"))
+    log.lines().map(str::trim).filter(|line| {
+        !line.is_empty() && !line.starts_with("debug") && !line.starts_with("OpenSSH_")
+    })
 }
 
 /// `ED25519 SHA256:…`, as the server showed it last.
@@ -193,7 +204,9 @@ fn failed_jump(log: &str, spoken: &[&str]) -> Option<String> {
     if count("debug1: Server host key: ") > jumps {
         return None;
     }
-    let line = spoken.iter().find_map(|line| line.split_once("host key is known for "))?;
+    let line = spoken
+        .iter()
+        .find_map(|line| line.split_once("host key is known for "))?;
     Some(readable(line.1.split(" and ").next().unwrap_or(line.1)))
 }
 

@@ -169,7 +169,9 @@ pub enum ConnectError {
 }
 
 fn unknown_key(host: &Target, fingerprint: Option<&str>, jump: Option<&str>) -> String {
-    let shown = fingerprint.map(|text| format!(" ({text})")).unwrap_or_default();
+    let shown = fingerprint
+        .map(|text| format!(" ({text})"))
+        .unwrap_or_default();
     match jump {
         Some(jump) => format!(
             "the host key of {jump}{shown}, by which {} is reached, is not known; log in to it once with `ssh`, compare \

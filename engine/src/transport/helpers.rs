@@ -34,7 +34,10 @@ impl Helpers {
     /// `fleet-helper` for this machine's own architecture.
     #[must_use]
     pub fn new(dirs: Vec<PathBuf>) -> Self {
-        Self { dirs, loaded: Mutex::default() }
+        Self {
+            dirs,
+            loaded: Mutex::default(),
+        }
     }
 
     /// Where they are looked for.
@@ -66,13 +69,26 @@ impl Helpers {
         if arch == std::env::consts::ARCH {
             names.push("fleet-helper".to_owned());
         }
-        let candidates = self.dirs.iter().flat_map(|dir| names.iter().map(|name| dir.join(name)));
+        let candidates = self
+            .dirs
+            .iter()
+            .flat_map(|dir| names.iter().map(|name| dir.join(name)));
         let found = match candidates.into_iter().find(|path| path.is_file()) {
             Some(path) => {
-                let bytes = std::fs::read(&path)
-                    .map_err(|source| ConnectError::HelperFile { path: path.clone(), source })?;
-                let sha256 = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
-                Some(Arc::new(Helper { path, bytes, sha256, gzip: OnceLock::new() }))
+                let bytes = std::fs::read(&path).map_err(|source| ConnectError::HelperFile {
+                    path: path.clone(),
+                    source,
+                })?;
+                let sha256 = Sha256::digest(&bytes)
+                    .iter()
+                    .map(|byte| format!("{byte:02x}"))
+                    .collect();
+                Some(Arc::new(Helper {
+                    path,
+                    bytes,
+                    sha256,
+                    gzip: OnceLock::new(),
+                }))
             }
             None => None,
         };
@@ -85,9 +101,12 @@ impl Helper {
     /// The file, gzipped: less than half of it.
     pub(crate) fn gzip(&self) -> &[u8] {
         self.gzip.get_or_init(|| {
-            let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+            let mut encoder =
+                flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
             // Writing into memory does not fail.
-            let written = encoder.write_all(&self.bytes).and_then(|()| encoder.finish());
+            let written = encoder
+                .write_all(&self.bytes)
+                .and_then(|()| encoder.finish());
             written.unwrap_or_default()
         })
     }

@@ -10,7 +10,11 @@ mod helpers;
 pub mod masters;
 mod start;
 
-use std::{path::PathBuf, sync::{Arc, OnceLock}, time::Duration};
+use std::{
+    path::PathBuf,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use tokio::sync::Semaphore;
 

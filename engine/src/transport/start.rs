@@ -10,7 +10,7 @@ use tokio::{
 
 use super::{
     Address, Become, Kind, Settings,
-    bootstrap::{self, ARCH, BAD, INSTALL, NEED, NOWHERE, NO_SUDO, READY},
+    bootstrap::{self, ARCH, BAD, INSTALL, NEED, NO_SUDO, NOWHERE, READY},
     channel::{Channel, Process, Tail, listen, marker, not_started},
     diagnosis::{readable, target},
     error::{ConnectError, Said, Target},
@@ -51,13 +51,31 @@ pub async fn connect(
                 let patience = if reused { REUSE } else { START };
                 match timeout(patience, command.spawn()).await {
                     Ok(Ok(mut child)) => {
-                        let (Some(stdin), Some(stdout), Some(stderr)) =
-                            (child.stdin().take(), child.stdout().take(), child.stderr().take())
-                        else {
-                            return Err(not_started(&host, "ssh gave no channel", &Tail::default()));
+                        let (Some(stdin), Some(stdout), Some(stderr)) = (
+                            child.stdin().take(),
+                            child.stdout().take(),
+                            child.stderr().take(),
+                        ) else {
+                            return Err(not_started(
+                                &host,
+                                "ssh gave no channel",
+                                &Tail::default(),
+                            ));
                         };
-                        let start = Start { host, r#become, settings, prompt: &prompt };
-                        return start.go(stdin, stdout, stderr, Process::Remote(Some(child))).await;
+                        let start = Start {
+                            host,
+                            r#become,
+                            settings,
+                            prompt: &prompt,
+                        };
+                        return start
+                            .go(stdin, stdout, stderr, Process::Remote(Some(child)))
+                            .await;
+                    }
+                    // The server's MaxSessions is used up, perhaps by a run that is at work: it keeps its connection.
+                    Ok(Err(problem)) if reused && described(&problem).contains("refused by peer") => {
+                        masters::retire(address, &settings.control_dir);
+                        (session, reused) = masters::session(address, settings).await?;
                     }
                     // A kept master answers for itself, not for its connection.
                     Ok(Err(_)) | Err(_) if reused => {
@@ -65,7 +83,8 @@ pub async fn connect(
                         (session, reused) = masters::session(address, settings).await?;
                     }
                     Ok(Err(problem)) => {
-                        let reason = format!("ssh opened no channel ({})", readable(&described(&problem)));
+                        let reason =
+                            format!("ssh opened no channel ({})", readable(&described(&problem)));
                         return Err(not_started(&host, &reason, &Tail::default()));
                     }
                     Err(_) => {
@@ -92,14 +111,17 @@ async fn local(
     let host = target(address, "");
     let arch = std::env::consts::ARCH;
     let Some(helper) = settings.helpers.helper(arch)? else {
-        return Err(ConnectError::NoHelperFor { host, arch: arch.to_owned(), looked: settings.helpers.looked() });
+        return Err(ConnectError::NoHelperFor {
+            host,
+            arch: arch.to_owned(),
+            looked: settings.helpers.looked(),
+        });
     };
     let path: PathBuf = helper.path.clone();
-    let root = std::fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0);
-    let mut words: Vec<String> = match r#become {
-        Some(who) if !root => who.sudo(prompt),
-        _ => Vec::new(),
-    };
+    let root = std::fs::metadata("/proc/self")
+        .is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0);
+    let r#become = r#become.filter(|who| !(root && who.user == "root"));
+    let mut words = r#become.map_or_else(Vec::new, |who| who.sudo(prompt));
     words.extend([path.display().to_string(), "serve".to_owned()]);
     let mut command = Command::new(&words[0]);
     if words.len() > 2 {
@@ -115,18 +137,24 @@ async fn local(
         .process_group(0)
         .spawn()
         .map_err(|source| match r#become {
-            Some(who) if !root => ConnectError::SudoDenied {
+            Some(who) => ConnectError::SudoDenied {
                 host: host.clone(),
                 user: who.user.clone(),
                 text: format!("`{}` cannot be run ({source})", words[0]),
             },
-            _ => ConnectError::HelperFile { path, source },
+            None => ConnectError::HelperFile { path, source },
         })?;
-    let (Some(stdin), Some(stdout), Some(stderr)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
+    let (Some(stdin), Some(stdout), Some(stderr)) =
+        (child.stdin.take(), child.stdout.take(), child.stderr.take())
     else {
         return Err(not_started(&host, "it has no channel", &Tail::default()));
     };
-    let start = Start { host, r#become, settings, prompt };
+    let start = Start {
+        host,
+        r#become,
+        settings,
+        prompt,
+    };
     start.go(stdin, stdout, stderr, Process::Local(child)).await
 }
 
@@ -147,7 +175,7 @@ impl Start<'_> {
         process: Process,
     ) -> Result<Channel, ConnectError> {
         let tail = Tail::default();
-        let mut asks = listen(stderr, tail.clone(), self.prompt.to_owned());
+        let (mut asks, listening) = listen(stderr, tail.clone(), self.prompt.to_owned());
         let mut writer: Box<dyn AsyncWrite + Send + Unpin> = Box::new(stdin);
         let stdout: Box<dyn AsyncRead + Send + Unpin> = Box::new(stdout);
         let mut reader = BufReader::new(stdout);
@@ -191,8 +219,15 @@ impl Start<'_> {
                     });
                 }
                 NOWHERE => {
-                    let tried = rest.split(';').filter(|place| !place.is_empty()).map(readable).collect();
-                    return Err(ConnectError::NoExecutablePlace { host: self.host, tried });
+                    let tried = rest
+                        .split(';')
+                        .filter(|place| !place.is_empty())
+                        .map(readable)
+                        .collect();
+                    return Err(ConnectError::NoExecutablePlace {
+                        host: self.host,
+                        tried,
+                    });
                 }
                 BAD => {
                     let reason = format!("it cannot be installed: {}", readable(rest));
@@ -200,12 +235,24 @@ impl Start<'_> {
                 }
                 NO_SUDO => {
                     let text = "it is not installed there".to_owned();
-                    return Err(ConnectError::SudoDenied { user: self.user(), host: self.host, text });
+                    return Err(ConnectError::SudoDenied {
+                        user: self.user(),
+                        host: self.host,
+                        text,
+                    });
                 }
                 _ => {}
             }
         }
-        Ok(Channel { host: self.host, reader, writer, tail, process, uploaded })
+        Ok(Channel {
+            host: self.host,
+            reader,
+            writer,
+            tail,
+            listening,
+            process,
+            uploaded,
+        })
     }
 
     /// sudo asks: it gets the password once.
@@ -217,10 +264,16 @@ impl Start<'_> {
     ) -> Result<(), ConnectError> {
         let user = self.user();
         if *given {
-            return Err(ConnectError::SudoPasswordWrong { host: self.host.clone(), user });
+            return Err(ConnectError::SudoPasswordWrong {
+                host: self.host.clone(),
+                user,
+            });
         }
         let Some(password) = self.r#become.and_then(|who| who.password.as_ref()) else {
-            return Err(ConnectError::SudoPasswordNeeded { host: self.host.clone(), user });
+            return Err(ConnectError::SudoPasswordNeeded {
+                host: self.host.clone(),
+                user,
+            });
         };
         *given = true;
         let line = format!("{}\n", password.expose());
@@ -228,7 +281,13 @@ impl Start<'_> {
             writer.write_all(line.as_bytes()).await?;
             writer.flush().await
         };
-        sent.await.map_err(|_| not_started(&self.host, "sudo ended while it was given the password", tail))
+        sent.await.map_err(|_| {
+            not_started(
+                &self.host,
+                "sudo ended while it was given the password",
+                tail,
+            )
+        })
     }
 
     /// Sends the helper; returns how long its start may take, for most of it is still on its way then.
@@ -245,7 +304,11 @@ impl Start<'_> {
                 looked: self.settings.helpers.looked(),
             });
         };
-        let body = if form == "gz" { helper.gzip() } else { &helper.bytes };
+        let body = if form == "gz" {
+            helper.gzip()
+        } else {
+            &helper.bytes
+        };
         let patience = START + Duration::from_secs(body.len() as u64 / SLOWEST);
         let head = format!("{INSTALL}\n{}\n", body.len());
         let sent = async {
@@ -266,11 +329,17 @@ impl Start<'_> {
     }
 
     fn user(&self) -> String {
-        self.r#become.map_or_else(|| "root".to_owned(), |who| who.user.clone())
+        self.r#become
+            .map_or_else(|| "root".to_owned(), |who| who.user.clone())
     }
 
     /// The command ended before the helper spoke: most often sudo refused.
-    async fn refused(self, asks: &mut tokio::sync::mpsc::Receiver<()>, given: bool, tail: &Tail) -> ConnectError {
+    async fn refused(
+        self,
+        asks: &mut tokio::sync::mpsc::Receiver<()>,
+        given: bool,
+        tail: &Tail,
+    ) -> ConnectError {
         // The last words may still be on their way.
         while let Ok(Some(())) = timeout(Duration::from_secs(1), asks.recv()).await {}
         let text = tail.text();
@@ -279,14 +348,25 @@ impl Start<'_> {
         }
         let user = self.user();
         let host = self.host;
-        let line = |sign: &str| text.lines().rev().find(|line| line.contains(sign)).map(readable);
+        let line = |sign: &str| {
+            text.lines()
+                .rev()
+                .find(|line| line.contains(sign))
+                .map(readable)
+        };
         if text.contains("password is required") || text.contains("terminal is required") {
             return ConnectError::SudoPasswordNeeded { host, user };
         }
         if given && (text.contains("incorrect password") || text.contains("Sorry, try again")) {
             return ConnectError::SudoPasswordWrong { host, user };
         }
-        let signs = ["not in the sudoers", "not allowed", "may not run sudo", "sudo: ", "sudo:"];
+        let signs = [
+            "not in the sudoers",
+            "not allowed",
+            "may not run sudo",
+            "sudo: ",
+            "sudo:",
+        ];
         if let Some(text) = signs.into_iter().find_map(line) {
             return ConnectError::SudoDenied { host, user, text };
         }
@@ -297,11 +377,17 @@ impl Start<'_> {
 /// A prompt that nothing else prints.
 fn prompt() -> String {
     use std::hash::{BuildHasher, Hasher, RandomState};
-    format!("[fleetctl {:016x}]", RandomState::new().build_hasher().finish())
+    format!(
+        "[fleetctl {:016x}]",
+        RandomState::new().build_hasher().finish()
+    )
 }
 
 /// An error with its causes: openssh's own words say only which step failed.
 fn described(problem: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(Some(problem), |problem| problem.source());
-    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+    causes
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(": ")
 }

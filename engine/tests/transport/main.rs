@@ -8,7 +8,9 @@ mod sshd;
 
 use std::{path::PathBuf, time::Duration};
 
-use fleet_engine::transport::{Address, Become, Channel, ConnectError, Helpers, Settings, connect, masters};
+use fleet_engine::transport::{
+    Address, Become, Channel, ConnectError, Helpers, Settings, connect, masters,
+};
 use tempfile::TempDir;
 
 /// A controller of its own: what it keeps goes when it is dropped.
@@ -20,12 +22,19 @@ pub(crate) struct Controller {
 impl Controller {
     /// With the helpers of these directories. Its own directory is short: sockets live in it.
     pub(crate) fn new(helpers: Vec<PathBuf>) -> Self {
-        let dir = tempfile::Builder::new().prefix("fc").tempdir_in("/tmp").unwrap();
+        let dir = tempfile::Builder::new()
+            .prefix("fc")
+            .tempdir_in("/tmp")
+            .unwrap();
         let settings = Settings::new(dir.path().join("ctl"), Helpers::new(helpers));
         Self { settings, dir }
     }
 
-    pub(crate) async fn connect(&self, address: &Address, who: Option<&Become>) -> Result<Channel, ConnectError> {
+    pub(crate) async fn connect(
+        &self,
+        address: &Address,
+        who: Option<&Become>,
+    ) -> Result<Channel, ConnectError> {
         connect(address, who, &self.settings).await
     }
 
@@ -46,7 +55,11 @@ impl Drop for Controller {
 }
 
 pub(crate) fn run<T>(what: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap();
     let done = runtime.block_on(what);
     runtime.shutdown_timeout(Duration::from_secs(1));
     done

@@ -29,7 +29,10 @@ fn an_unknown_key_is_refused_until_it_is_enrolled() {
     let address = sshd.address();
     let problem = controller.refused(&address, None);
     let text = problem.to_string();
-    assert!(matches!(problem, ConnectError::HostKeyUnknown { .. }), "{text}");
+    assert!(
+        matches!(problem, ConnectError::HostKeyUnknown { .. }),
+        "{text}"
+    );
     assert!(problem.is_unreachable());
     assert!(text.contains(&sshd.fingerprint("host_key")), "{text}");
     assert!(text.contains("`fleetctl host enroll web1`"), "{text}");
@@ -40,14 +43,20 @@ fn an_unknown_key_is_refused_until_it_is_enrolled() {
     let default = sshd.path("unused");
     let scan = || run(enroll::scan(&address, &default, Duration::from_secs(10))).unwrap();
     let found = scan();
-    assert_eq!(found.fingerprints(), [format!("ED25519 {}", sshd.fingerprint("host_key"))]);
+    assert_eq!(
+        found.fingerprints(),
+        [format!("ED25519 {}", sshd.fingerprint("host_key"))]
+    );
     assert!(!found.is_known());
     assert_eq!(found.record().unwrap(), sshd.path("known_hosts"));
     assert!(scan().is_known());
     assert!(!default.exists());
     // It gets as far as to ask for a helper that is not there.
     let problem = controller.refused(&address, None);
-    assert!(matches!(problem, ConnectError::NoHelperFor { .. }), "{problem}");
+    assert!(
+        matches!(problem, ConnectError::NoHelperFor { .. }),
+        "{problem}"
+    );
     assert!(problem.to_string().contains("/nowhere"), "{problem}");
 }
 
@@ -57,17 +66,36 @@ fn a_changed_key_is_refused_with_both_fingerprints() {
     keygen(&sshd.path("old_key"));
     sshd.record("old_key");
     for checking in [HostKeys::Strict, HostKeys::AcceptNew] {
-        let address = Address { host_key_checking: checking, ..sshd.address() };
+        let address = Address {
+            host_key_checking: checking,
+            ..sshd.address()
+        };
         let problem = controller.refused(&address, None);
         let text = problem.to_string();
-        assert!(matches!(problem, ConnectError::HostKeyChanged { .. }), "{text}");
-        for part in [sshd.fingerprint("old_key"), sshd.fingerprint("host_key"), "known_hosts:1".to_owned()] {
+        assert!(
+            matches!(problem, ConnectError::HostKeyChanged { .. }),
+            "{text}"
+        );
+        for part in [
+            sshd.fingerprint("old_key"),
+            sshd.fingerprint("host_key"),
+            "known_hosts:1".to_owned(),
+        ] {
             assert!(text.contains(&part), "{part} is not in: {text}");
         }
     }
-    let scan = run(enroll::scan(&sshd.address(), Path::new("/unused"), Duration::from_secs(10))).unwrap();
+    let scan = run(enroll::scan(
+        &sshd.address(),
+        Path::new("/unused"),
+        Duration::from_secs(10),
+    ))
+    .unwrap();
     assert!(!scan.is_known());
-    assert!(scan.changed().unwrap().contains("ssh-keygen -R"), "{:?}", scan.changed());
+    assert!(
+        scan.changed().unwrap().contains("ssh-keygen -R"),
+        "{:?}",
+        scan.changed()
+    );
 }
 
 #[test]
@@ -82,33 +110,71 @@ fn an_unknown_key_of_a_jump_host_is_told_as_that() {
     let mut address = sshd.known();
     address.ssh_common_args.splice(
         0..0,
-        ["-F".to_owned(), sshd.path("ssh_config").display().to_string(), "-J".to_owned(), "bastion".to_owned()],
+        [
+            "-F".to_owned(),
+            sshd.path("ssh_config").display().to_string(),
+            "-J".to_owned(),
+            "bastion".to_owned(),
+        ],
     );
     let text = controller.refused(&address, None).to_string();
-    assert!(text.contains(&format!("the host key of [127.0.0.1]:{}", sshd.port())), "{text}");
-    assert!(text.contains("by which web1 is reached") && !text.contains("enroll"), "{text}");
+    assert!(
+        text.contains(&format!("the host key of [127.0.0.1]:{}", sshd.port())),
+        "{text}"
+    );
+    assert!(
+        text.contains("by which web1 is reached") && !text.contains("enroll"),
+        "{text}"
+    );
 }
 
 #[test]
 fn a_refused_login_says_which_keys_were_tried() {
     let (sshd, controller) = (Sshd::start(), controller());
     keygen(&sshd.path("other_key"));
-    let address = Address { private_key_file: Some(sshd.path("other_key")), user: Some("nobody".to_owned()), ..sshd.known() };
+    let address = Address {
+        private_key_file: Some(sshd.path("other_key")),
+        user: Some("nobody".to_owned()),
+        ..sshd.known()
+    };
     let problem = controller.refused(&address, None);
     let text = problem.to_string();
     assert!(matches!(problem, ConnectError::Auth { .. }), "{text}");
-    assert!(text.starts_with(&format!("web1 (nobody@127.0.0.1:{}) refuses the login", sshd.port())), "{text}");
+    assert!(
+        text.starts_with(&format!(
+            "web1 (nobody@127.0.0.1:{}) refuses the login",
+            sshd.port()
+        )),
+        "{text}"
+    );
     assert!(text.contains("other_key"), "{text}");
     // Another try could lock the account.
-    assert_eq!(sshd.log().matches("Connection from").count(), 1, "{}", sshd.log());
+    assert_eq!(
+        sshd.log().matches("Connection from").count(),
+        1,
+        "{}",
+        sshd.log()
+    );
 }
 
 #[test]
 fn nobody_listens() {
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let address = Address { port: Some(port), ..Address::ssh("web1", "127.0.0.1") };
+    let port = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port();
+    let address = Address {
+        port: Some(port),
+        ..Address::ssh("web1", "127.0.0.1")
+    };
     let text = controller().refused(&address, None).to_string();
-    assert!(text.contains(&format!("cannot reach web1 (127.0.0.1:{port}): connection refused")), "{text}");
+    assert!(
+        text.contains(&format!(
+            "cannot reach web1 (127.0.0.1:{port}): connection refused"
+        )),
+        "{text}"
+    );
 }
 
 #[test]
@@ -121,8 +187,15 @@ fn a_server_that_says_nothing_is_given_up() {
     };
     let began = Instant::now();
     let problem = controller().refused(&address, None);
-    assert!(matches!(problem, ConnectError::Timeout { seconds: 1, .. }), "{problem}");
-    assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
+    assert!(
+        matches!(problem, ConnectError::Timeout { seconds: 1, .. }),
+        "{problem}"
+    );
+    assert!(
+        began.elapsed() < Duration::from_secs(15),
+        "{:?}",
+        began.elapsed()
+    );
 }
 
 #[test]
@@ -137,8 +210,17 @@ fn a_busy_server_is_tried_three_times() {
             counted.fetch_add(1, Ordering::SeqCst);
         }
     });
-    let problem = controller().refused(&Address { port: Some(port), ..Address::ssh("web1", "127.0.0.1") }, None);
-    assert!(matches!(problem, ConnectError::Unreachable { .. }), "{problem}");
+    let problem = controller().refused(
+        &Address {
+            port: Some(port),
+            ..Address::ssh("web1", "127.0.0.1")
+        },
+        None,
+    );
+    assert!(
+        matches!(problem, ConnectError::Unreachable { .. }),
+        "{problem}"
+    );
     assert!(problem.to_string().contains("MaxStartups"), "{problem}");
     assert_eq!(tries.load(Ordering::SeqCst), 3);
 }
@@ -152,18 +234,30 @@ fn what_ssh_does_not_understand_is_told_in_its_words() {
     };
     for words in [["-o", "Nonsense=1"], ["-Z", "x"]] {
         let problem = controller.refused(&with(&words), None);
-        assert!(matches!(problem, ConnectError::BadOption { .. }), "{problem}");
+        assert!(
+            matches!(problem, ConnectError::BadOption { .. }),
+            "{problem}"
+        );
     }
     let problem = controller.refused(&with(&["-o", "Nonsense=1"]), None);
-    assert!(problem.to_string().to_lowercase().contains("nonsense"), "{problem}");
+    assert!(
+        problem.to_string().to_lowercase().contains("nonsense"),
+        "{problem}"
+    );
 
     let option = Address::ssh("web1", "-oProxyCommand=touch${IFS}/tmp/never-made");
     controller.refused(&option, None);
     assert!(!Path::new("/tmp/never-made").exists());
 
-    let missing = Address { ssh_executable: Some("/no/such/ssh".into()), ..Address::ssh("web1", "127.0.0.1") };
+    let missing = Address {
+        ssh_executable: Some("/no/such/ssh".into()),
+        ..Address::ssh("web1", "127.0.0.1")
+    };
     let problem = controller.refused(&missing, None);
-    assert!(problem.to_string().contains("`/no/such/ssh` cannot be run"), "{problem}");
+    assert!(
+        problem.to_string().contains("`/no/such/ssh` cannot be run"),
+        "{problem}"
+    );
 }
 
 #[test]
@@ -172,19 +266,40 @@ fn a_master_is_kept_and_a_wedged_one_is_replaced() {
     let address = sshd.known();
     let reached = || {
         let problem = controller.refused(&address, None);
-        assert!(matches!(problem, ConnectError::NoHelperFor { .. }), "{problem}");
+        assert!(
+            matches!(problem, ConnectError::NoHelperFor { .. }),
+            "{problem}"
+        );
     };
     reached();
     reached();
     assert_eq!(sshd.logins(), 1, "{}", sshd.log());
 
-    let dir = fs::read_dir(&controller.settings.control_dir).unwrap().map(|entry| entry.unwrap().path());
-    let socket = dir.into_iter().find(|path| path.extension().is_none()).unwrap();
-    let check = Command::new("ssh").arg("-S").arg(&socket).args(["-O", "check", "none"]).output().unwrap();
+    let dir = fs::read_dir(&controller.settings.control_dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let socket = dir
+        .into_iter()
+        .find(|path| path.extension().is_none())
+        .unwrap();
+    let check = Command::new("ssh")
+        .arg("-S")
+        .arg(&socket)
+        .args(["-O", "check", "none"])
+        .output()
+        .unwrap();
     // `Master running (pid=123)`
     let said = String::from_utf8(check.stderr).unwrap();
     let pid = said.split(['=', ')']).nth(1).unwrap();
-    let signal = |name: &str| assert!(Command::new("kill").args([name, pid]).status().unwrap().success());
+    let signal = |name: &str| {
+        assert!(
+            Command::new("kill")
+                .args([name, pid])
+                .status()
+                .unwrap()
+                .success()
+        )
+    };
     signal("-STOP");
     reached();
     signal("-KILL");
@@ -199,11 +314,18 @@ fn many_at_once_share_one_master() {
         let mut all = tokio::task::JoinSet::new();
         for _ in 0..6 {
             let (address, settings) = (address.clone(), controller.settings.clone());
-            all.spawn(async move { fleet_engine::transport::connect(&address, None, &settings).await.err() });
+            all.spawn(async move {
+                fleet_engine::transport::connect(&address, None, &settings)
+                    .await
+                    .err()
+            });
         }
         while let Some(problem) = all.join_next().await {
             let problem = problem.unwrap().unwrap();
-            assert!(matches!(problem, ConnectError::NoHelperFor { .. }), "{problem}");
+            assert!(
+                matches!(problem, ConnectError::NoHelperFor { .. }),
+                "{problem}"
+            );
         }
     });
     assert_eq!(sshd.logins(), 1, "{}", sshd.log());
@@ -217,7 +339,10 @@ fn a_control_directory_of_others_is_not_used() {
     fs::create_dir(dir).unwrap();
     fs::set_permissions(dir, fs::Permissions::from_mode(0o755)).unwrap();
     let problem = controller.refused(&sshd.known(), None);
-    assert!(matches!(problem, ConnectError::ControlDir { .. }), "{problem}");
+    assert!(
+        matches!(problem, ConnectError::ControlDir { .. }),
+        "{problem}"
+    );
 }
 
 #[test]
@@ -225,18 +350,33 @@ fn noise_of_wrappers_is_not_taken_for_an_answer() {
     let noisy = "ForceCommand echo \"Welcome; running $SSH_ORIGINAL_COMMAND\"; printf 'no end of line'; eval \"$SSH_ORIGINAL_COMMAND\"";
     let (sshd, controller) = (Sshd::with(noisy), controller());
     let problem = controller.refused(&sshd.known(), None);
-    assert!(matches!(problem, ConnectError::NoHelperFor { .. }), "{problem}");
+    assert!(
+        matches!(problem, ConnectError::NoHelperFor { .. }),
+        "{problem}"
+    );
 
-    let rude = Sshd::with("ForceCommand printf 'go \\033[31maway\\n'; echo this account is closed >&2; exit 1");
+    let rude = Sshd::with(
+        "ForceCommand printf 'go \\033[31maway\\n'; echo this account is closed >&2; exit 1",
+    );
     let text = controller.refused(&rude.known(), None).to_string();
-    assert!(text.contains("this account is closed") && text.contains("go \\u{1b}[31maway"), "{text}");
+    assert!(
+        text.contains("this account is closed") && text.contains("go \\u{1b}[31maway"),
+        "{text}"
+    );
 }
 
 #[test]
 fn a_missing_sudo_is_told() {
     let (sshd, controller) = (Sshd::start(), controller());
-    let who = Become { user: "somebody-else".to_owned(), exe: Some("/no/such/sudo".to_owned()), ..Become::root() };
+    let who = Become {
+        user: "somebody-else".to_owned(),
+        exe: Some("/no/such/sudo".to_owned()),
+        ..Become::root()
+    };
     let problem = controller.refused(&sshd.known(), Some(&who));
-    assert!(matches!(problem, ConnectError::SudoDenied { .. }), "{problem}");
+    assert!(
+        matches!(problem, ConnectError::SudoDenied { .. }),
+        "{problem}"
+    );
     assert!(problem.to_string().contains("not installed"), "{problem}");
 }

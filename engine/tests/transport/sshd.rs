@@ -31,7 +31,11 @@ impl Sshd {
         }
         fs::copy(path("user_key.pub"), path("authorized_keys")).unwrap();
         fs::write(path("known_hosts"), "").unwrap();
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = TcpListener::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap()
+            .port();
         let text = format!(
             "ListenAddress 127.0.0.1:{port}\nHostKey {dir}/host_key\nAuthorizedKeysFile {dir}/authorized_keys\n\
              StrictModes no\nUsePAM no\nPidFile none\nPermitRootLogin yes\nLogLevel VERBOSE\n{config}\n",
@@ -47,7 +51,9 @@ impl Sshd {
             .stdin(Stdio::null())
             .stderr(log)
             .spawn()
-            .unwrap_or_else(|problem| panic!("this test needs sshd (apt-get install openssh-server): {problem}"));
+            .unwrap_or_else(|problem| {
+                panic!("this test needs sshd (apt-get install openssh-server): {problem}")
+            });
         let sshd = Self { dir, port, server };
         eventually("sshd listens", || sshd.log().contains("Server listening"));
         sshd
@@ -94,13 +100,26 @@ impl Sshd {
     /// Records a key as that of this server.
     pub(crate) fn record(&self, key: &str) {
         let key = fs::read_to_string(self.path(&format!("{key}.pub"))).unwrap();
-        fs::write(self.path("known_hosts"), format!("[127.0.0.1]:{} {key}", self.port)).unwrap();
+        fs::write(
+            self.path("known_hosts"),
+            format!("[127.0.0.1]:{} {key}", self.port),
+        )
+        .unwrap();
     }
 
     /// A key's fingerprint, as `ssh-keygen` shows it to whoever sits at the server.
     pub(crate) fn fingerprint(&self, key: &str) -> String {
-        let output = Command::new("ssh-keygen").arg("-lf").arg(self.path(key)).output().unwrap();
-        String::from_utf8(output.stdout).unwrap().split(' ').nth(1).unwrap().to_owned()
+        let output = Command::new("ssh-keygen")
+            .arg("-lf")
+            .arg(self.path(key))
+            .output()
+            .unwrap();
+        String::from_utf8(output.stdout)
+            .unwrap()
+            .split(' ')
+            .nth(1)
+            .unwrap()
+            .to_owned()
     }
 }
 
@@ -112,6 +131,9 @@ impl Drop for Sshd {
 }
 
 pub(crate) fn keygen(path: &std::path::Path) {
-    let status = Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(path).status();
+    let status = Command::new("ssh-keygen")
+        .args(["-q", "-t", "ed25519", "-N", "", "-f"])
+        .arg(path)
+        .status();
     assert!(status.unwrap().success());
 }

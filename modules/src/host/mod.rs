@@ -299,7 +299,8 @@ impl Host {
                 Err(Fault::new(format!(
                     "stale: `{}` is not in the plan: the host is not as it was when the plan was made; plan again",
                     effect.summary()
-                )))
+                ))
+                .with("stale", true))
             }
             _ => Ok(()),
         }

@@ -1,0 +1,41 @@
+//! Pages that are made of the code.
+
+use crate::desk::Desk;
+
+/// To make it anew: `fleetctl doc --markdown > docs/modules.md`.
+#[test]
+fn the_page_of_the_modules_is_what_the_program_prints() {
+    let made = Desk::new().output("doc --markdown");
+    let made = String::from_utf8(made.stdout).unwrap();
+    let kept = include_str!("../../../docs/modules.md");
+    let differs = made.lines().zip(kept.lines()).find(|(made, kept)| made != kept);
+    assert_eq!(differs, None, "run `fleetctl doc --markdown > docs/modules.md`");
+    assert_eq!(made, kept, "run `fleetctl doc --markdown > docs/modules.md`");
+}
+
+#[test]
+fn one_module_is_shown_with_its_arguments() {
+    let desk = Desk::new();
+    insta::assert_snapshot!(desk.run("doc include_vars"), @"
+    include_vars
+
+    Takes in the variables of a file of the controller.
+
+    `include_vars: text` is short for its argument `file`.
+
+      file  text; required
+          The file, beside the playbook or in its `vars/`.
+
+      name  text
+          Put the variables into one mapping of this name.
+    --- exit 0
+    ");
+    insta::assert_snapshot!(desk.run("doc tempalte"), @"
+    --- stderr
+    error: there is no module `tempalte`; did you mean `template`?
+    --- exit 11
+    ");
+    assert_eq!(desk.run("doc ansible.posix.sysctl"), desk.run("doc sysctl"));
+    let list = desk.run("doc");
+    assert!(list.contains("lineinfile") && list.contains("template") && !list.contains("_load"), "{list}");
+}
