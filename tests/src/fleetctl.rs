@@ -235,7 +235,13 @@ impl Running {
     #[track_caller]
     pub fn answer(&mut self, question: &str, answer: &str) {
         self.wait_for(question);
-        let typed = self.child.stdin.as_mut().map(|stdin| writeln!(stdin, "{answer}"));
+        self.press(format!("{answer}\n").as_bytes());
+    }
+
+    /// Types on its terminal: `\x03` is Ctrl-C.
+    #[track_caller]
+    pub fn press(&mut self, keys: &[u8]) {
+        let typed = self.child.stdin.as_mut().map(|stdin| stdin.write_all(keys));
         assert!(matches!(typed, Some(Ok(()))), "cannot type: {typed:?}");
     }
 

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use fleet_tests::{Fleet, Fleetctl, HostState, eventually};
 
-static FLEET: LazyLock<Fleet> = LazyLock::new(|| Fleet::up(10));
+static FLEET: LazyLock<Fleet> = LazyLock::new(|| Fleet::up(14));
 
 fn flagship() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../playbooks/nginx-static.yml")
@@ -167,4 +167,66 @@ fn a_second_interrupt_leaves_at_once_and_the_host_undoes() {
     running.wait().ended(130).says("hosts in flight undo what this run changed");
     eventually("web10 has undone the run", || FLEET.sh("web10", "ls /srv").text().is_empty());
     assert_eq!(ctl.journal("web10")[0]["state"], "rolled_back");
+}
+
+#[test]
+fn ctrl_c_on_a_terminal_lets_the_host_in_hand_finish() {
+    let ctl = Fleetctl::on(&FLEET, &["web11"]);
+    let play = ctl.play(
+        r#"
+  tasks:
+    - copy: {dest: /srv/begun, content: "1\n", mode: "0644"}
+    - command: sleep 3
+    - copy: {dest: /srv/ended, content: "2\n", mode: "0644"}
+"#,
+    );
+    let mut running = ctl.start_apply_on_a_terminal(&play);
+    running.answer("apply this plan? [y/N]", "y");
+    running.until("the run sleeps", || FLEET.sh("web11", "pgrep -x sleep").success());
+    // The terminal sends the signal to everything that runs on it, ssh included.
+    running.press(b"\x03");
+    running.wait_for("hosts in flight are finished");
+    let said = running.wait();
+    assert_eq!(FLEET.sh("web11", "ls /srv").text(), "begun\nended", "{said:?}");
+}
+
+#[test]
+fn a_host_that_fails_in_a_later_play_is_undone_from_the_first_one_on() {
+    let ctl = Fleetctl::on(&FLEET, &["web12", "web13"]);
+    let play = ctl.write(
+        "plays.yml",
+        r#"- hosts: web
+  become: true
+  gather_facts: false
+  tasks:
+    - copy: {dest: /srv/first, content: "1\n", mode: "0644"}
+- hosts: web12
+  become: true
+  gather_facts: false
+  tasks:
+    - copy: {dest: /srv/second, content: "2\n", mode: "0644"}
+    - assert: {that: 1 == 2}
+- hosts: web
+  become: true
+  gather_facts: false
+  tasks:
+    - copy: {dest: /srv/third, content: "3\n", mode: "0644"}
+"#,
+    );
+    ctl.apply(&play, &[]).ended(3).says("web12 rolled back: 2 effects undone, all is as it was");
+    assert_eq!(FLEET.sh("web12", "ls /srv").text(), "");
+    assert_eq!(FLEET.sh("web13", "ls /srv").text(), "first\nthird");
+}
+
+#[test]
+fn a_host_that_does_not_answer_stops_nobody_else() {
+    let ctl = Fleetctl::on(&FLEET, &["web14", "nowhere"]);
+    let inventory = std::fs::read_to_string(FLEET.inventory()).unwrap_or_default();
+    let address = FLEET.address("web14");
+    let nowhere = format!("    nowhere:\n      ansible_host: {}.250\n    web14:", address.rsplit_once('.').map_or("", |(net, _)| net));
+    let inventory = ctl.write("inventory.yml", &inventory.replacen("    web14:", &nowhere, 1));
+    let ctl = ctl.with_inventory(inventory);
+    let play = ctl.play("  tasks:\n    - copy: {dest: /srv/there, content: x, mode: \"0644\"}\n");
+    ctl.apply(&play, &["-T", "2"]).ended(4).says("unreachable").says("nowhere").says("web14");
+    assert_eq!(FLEET.read("web14", "/srv/there"), "x");
 }

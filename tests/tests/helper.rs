@@ -1,9 +1,8 @@
 //! The helper is one small file that needs nothing of its host.
 
 use std::fs;
-use std::io::Write;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 /// The helper that was built beside the test that runs.
 fn helper() -> PathBuf {
@@ -47,19 +46,4 @@ fn it_runs_where_nothing_else_is() {
     let said = Command::new("chroot").arg(root.path()).args(["/fleet-helper", "--version"]).output().unwrap();
     let text = String::from_utf8_lossy(&said.stdout);
     assert!(said.status.success() && text.starts_with("fleet-helper "), "it needs root: {said:?}");
-}
-
-/// What is no greeting of a controller ends it, with a word, and without a panic.
-#[test]
-fn it_does_not_stumble_over_what_is_no_controller() {
-    let mut child = Command::new(helper())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    child.stdin.take().unwrap().write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
-    let said = child.wait_with_output().unwrap();
-    let text = String::from_utf8_lossy(&said.stderr).into_owned() + &String::from_utf8_lossy(&said.stdout);
-    assert!(!said.status.success() && !text.contains("panicked"), "{said:?}");
 }

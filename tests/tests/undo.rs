@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use fleet_tests::{Fleet, Fleetctl, HostState, eventually};
 
-static FLEET: LazyLock<Fleet> = LazyLock::new(|| Fleet::up(8));
+static FLEET: LazyLock<Fleet> = LazyLock::new(|| Fleet::up(12));
 
 fn in_this_repository(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path)
@@ -182,4 +182,79 @@ fn a_run_of_a_user_without_root_can_be_rolled_back() {
     assert_eq!(FLEET.sh("web8", "stat -c '%U %a' /home/ops/own").text(), "ops 600");
     ctl.run(["rollback", "last"]).ended(0).says("rolled back");
     assert!(!FLEET.sh("web8", "test -e /home/ops/own").success());
+}
+
+#[test]
+fn runs_are_rolled_back_from_the_last_to_the_first() {
+    let ctl = Fleetctl::on(&FLEET, &["web9"]);
+    FLEET.write("web9", "/srv/file", "0\n");
+    let write = |text: &str| {
+        let play = ctl.play(&format!("  tasks:\n    - copy: {{dest: /srv/file, content: \"{text}\\n\"}}\n"));
+        let applied = ctl.apply(&play, &[]);
+        let last = applied.ended(0).stdout.lines().last().unwrap_or_default().to_owned();
+        last.trim_start_matches("run ").to_owned()
+    };
+    let (first, second) = (write("1"), write("2"));
+    // What the second run wrote is somebody else's change to the first.
+    ctl.run(["rollback", &first]).ended(7).says("somebody else has changed it since");
+    assert_eq!(FLEET.read("web9", "/srv/file"), "2\n");
+    ctl.run(["rollback", &second]).ended(0);
+    assert_eq!(FLEET.read("web9", "/srv/file"), "1\n");
+    ctl.run(["rollback", &first]).ended(0);
+    assert_eq!(FLEET.read("web9", "/srv/file"), "0\n");
+}
+
+#[test]
+fn a_kernel_parameter_that_the_host_refuses_undoes_the_run() {
+    let ctl = Fleetctl::on(&FLEET, &["web10"]);
+    let before = HostState::of(&FLEET, "web10");
+    let play = ctl.play(
+        r#"
+  tasks:
+    - sysctl: {name: net.ipv4.tcp_fin_timeout, value: "17", sysctl_file: /etc/sysctl.d/90-x.conf}
+    - sysctl: {name: vm.swappiness, value: "7", sysctl_file: /etc/sysctl.d/90-x.conf}
+"#,
+    );
+    let failed = ctl.apply(&play, &[]);
+    failed.ended(3).says("vm.swappiness").says("read-only").says("web10 rolled back: 2 effects undone");
+    HostState::of(&FLEET, "web10").assert_same_as(&before);
+}
+
+#[test]
+fn a_service_that_does_not_start_goes_with_its_unit() {
+    let ctl = Fleetctl::on(&FLEET, &["web11"]);
+    let before = HostState::of(&FLEET, "web11");
+    let play = ctl.play(
+        r#"
+  tasks:
+    - copy:
+        dest: /etc/systemd/system/stillborn.service
+        content: "[Service]\nExecStart=/bin/sh -c 'echo I cannot live >&2; exit 9'\n[Install]\nWantedBy=multi-user.target\n"
+        mode: "0644"
+    - systemd: {name: stillborn, enabled: true, state: started, daemon_reload: true}
+"#,
+    );
+    let failed = ctl.apply(&play, &[]);
+    failed.ended(3).says("stillborn.service is failed").says("I cannot live").says("web11 rolled back");
+    HostState::of(&FLEET, "web11").assert_same_as(&before);
+    assert_eq!(FLEET.sh("web11", "systemctl --failed --no-legend; systemctl is-system-running").text(), "running");
+}
+
+#[test]
+fn a_file_that_cannot_be_changed_undoes_the_run() {
+    let ctl = Fleetctl::on(&FLEET, &["web12"]);
+    // No room is left there, and what is mounted cannot be replaced.
+    FLEET.sh("web12", "mkdir /srv/small && mount -t tmpfs -o size=64k none /srv/small && echo x > /srv/small/kept && touch /srv/mounted && mount --bind /etc/hostname /srv/mounted").ended(0);
+    let before = HostState::of(&FLEET, "web12");
+    for (task, why) in [
+        ("copy: {dest: /srv/small/large, content: \"{{ 'x' * 100000 }}\", mode: \"0644\"}", "no space is left on the file system"),
+        ("copy: {dest: /srv/small/kept, content: \"{{ 'x' * 100000 }}\", mode: \"0644\"}", "no space is left on the file system"),
+        ("copy: {dest: /srv/mounted, content: x, mode: \"0644\"}", "it is a mount point"),
+        ("copy: {dest: /proc/sys/nothing, content: x, mode: \"0644\"}", "cannot write /proc/sys/nothing"),
+    ] {
+        let play = ctl.play(&format!("  tasks:\n    - copy: {{dest: /srv/first, content: x, mode: \"0644\"}}\n    - {task}\n"));
+        ctl.apply(&play, &[]).ended(3).says(why).says("web12 rolled back: 1 effect undone, all is as it was");
+        HostState::of(&FLEET, "web12").assert_same_as(&before);
+        assert_eq!(FLEET.sh("web12", "ls -A /srv /srv/small").text(), "/srv:\nmounted\nsmall\n\n/srv/small:\nkept");
+    }
 }

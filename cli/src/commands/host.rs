@@ -6,6 +6,7 @@ use fleet_engine::transport::{enroll, masters};
 use fleet_wire::Mode;
 
 use crate::{
+    count::count,
     error::Invalid,
     flags::Target,
     paint::{BAD, GOOD, HEADING, paint},
@@ -126,7 +127,7 @@ async fn disconnect(target: &Target, all: bool, pattern: Option<&str>) -> Result
     let control = Places::of_this_user().control;
     if all {
         let closed = masters::disconnect_all(&control).await;
-        anstream::println!("{closed} connections closed");
+        anstream::println!("{} closed", count(closed, "connection"));
         return Ok(0);
     }
     let errands = errands(target, Mode::Read)?;

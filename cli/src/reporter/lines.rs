@@ -158,7 +158,8 @@ impl Reporter for Lines {
                 }
             }
             Event::TaskEnded(ended) => self.task(ended),
-            Event::HostEnded { host, end } => self.end_of_host(host, end),
+            // A plan shows its hosts' ends itself.
+            Event::HostEnded { host, end } if !self.style.quiet => self.end_of_host(host, end),
             Event::Warning { host, text } => {
                 let host = host.as_deref().unwrap_or_default();
                 self.say(&format!("  {} {host} {text}", paint(CHANGED, "warning")));
@@ -167,6 +168,7 @@ impl Reporter for Lines {
                 self.say(&format!("  {} {} {step}", paint(QUIET, "bench   "), paint(HEADING, host)));
             }
             Event::RunStarted { .. }
+            | Event::HostEnded { .. }
             | Event::TaskStarted { .. }
             | Event::PlayEnded { .. }
             | Event::RunEnded { .. } => {}

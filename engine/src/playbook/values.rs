@@ -1,6 +1,6 @@
 //! Values as far as they can be judged without a host: those of keywords, and arguments without a template.
 
-use std::path::Path;
+use std::path::PathBuf;
 
 use fleet_modules::module::{self, ArgumentError, Module};
 use fleet_yaml::{Diagnostic, Kind, Map, Node, Span};
@@ -237,20 +237,14 @@ impl Reader<'_> {
     }
 
     /// A file of the controller, if its name is written out: it must be there, unless a play makes files here.
-    pub(super) fn named_file(&mut self, name: &Node, folder: &str) -> Option<std::path::PathBuf> {
+    pub(super) fn named_file(&mut self, name: &Node, folder: &str) -> Option<PathBuf> {
         let text = name.as_str().filter(|text| !is_templated(text) && !text.starts_with('~'))?;
         let search = files::search(&self.dir);
         match files::find(text, folder, &search) {
             Ok(path) => Some(path),
             Err(_) if self.makes_files => None,
             Err(tried) => {
-                let mut shown: Vec<String> = tried.iter().map(|path| shown(path)).collect();
-                shown.dedup();
-                let mut help = format!("looked for {}", shown.join(", "));
-                if let Some(near) = nearest_file(&tried) {
-                    help = format!("did you mean `{near}`? {help}");
-                }
-                self.problem(&name.span, format!("there is no file `{text}`")).help = Some(help);
+                self.problems.push(files::missing(text, &name.span, &tried));
                 None
             }
         }
@@ -281,18 +275,4 @@ fn spelling(
         name == own || module.argument_aliases.iter().any(|(alias, of)| *alias == name && *of == own)
     };
     given.keys().find(|name| is_own(name)).cloned()
-}
-
-fn shown(path: &Path) -> String {
-    path.components().collect::<std::path::PathBuf>().display().to_string()
-}
-
-/// A file with nearly that name, where one was looked for.
-fn nearest_file(tried: &[std::path::PathBuf]) -> Option<String> {
-    tried.iter().find_map(|path| {
-        let name = path.file_name()?.to_str()?;
-        let entries = std::fs::read_dir(path.parent()?).ok()?;
-        let names: Vec<String> = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
-        fleet_yaml::nearest(name, names.iter().map(String::as_str)).map(str::to_owned)
-    })
 }

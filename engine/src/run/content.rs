@@ -79,9 +79,8 @@ pub(super) async fn calls(
     };
     let folder = if template { "templates" } else { "files" };
     let path = files::find(&src, folder, &play.search).map_err(|tried| {
-        let tried = tried.iter().map(|path| format!("  {}", path.display())).collect::<Vec<_>>();
-        let place = written.get("src").map_or_else(|| task.place(), |node| node.span.to_string());
-        Unfit::Problem(format!("{place}: there is no file `{src}`; looked for\n{}", tried.join("\n")))
+        let place = written.get("src").map_or(&task.span, |node| &node.span);
+        Unfit::Problem(fleet_yaml::render(&files::missing(&src, place, &tried), false))
     })?;
     if template {
         let text = render(host, &path, written, scope).await?;

@@ -56,7 +56,7 @@ pub enum ConnectError {
     /// The host shows another key than the one that is known.
     #[error(
         "the host key of {host} has changed: {} is recorded{}, it shows {}; somebody may be in between. If the host \
-         was rebuilt, replace the key with `fleetctl host enroll {}`",
+         was rebuilt, `fleetctl host enroll {}` says how to replace the key",
         .known.as_deref().unwrap_or("another"),
         .place.as_ref().map(|p| format!(" in {p}")).unwrap_or_default(),
         .shown.as_deref().unwrap_or("a new one"), .host.name

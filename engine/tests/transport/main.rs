@@ -3,6 +3,9 @@
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the message")]
 
 mod helper;
+mod hostile;
+mod kept;
+mod login;
 mod refusals;
 mod sshd;
 

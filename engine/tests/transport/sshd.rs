@@ -67,6 +67,11 @@ impl Sshd {
         self.port
     }
 
+    /// The server's own process: its children are its connections.
+    pub(crate) fn pid(&self) -> u32 {
+        self.server.id()
+    }
+
     pub(crate) fn log(&self) -> String {
         fs::read_to_string(self.path("log")).unwrap()
     }

@@ -444,6 +444,10 @@ fn revert_unit(unit: &str, action: UnitAction, before: &str) -> Result<Reverted,
         return Ok(Reverted::Already);
     }
     let now = units::show(unit)?;
+    if now.active == "failed" && before != "failed" && matches!(action, UnitAction::Start | UnitAction::Restart) {
+        // Nothing runs that could be stopped, but systemd would go on calling the host degraded.
+        return units::forget_failure(unit).map(|()| Reverted::Now);
+    }
     let inverse = match action {
         UnitAction::Start | UnitAction::Restart if !ran(before) && now.running() => {
             UnitAction::Stop

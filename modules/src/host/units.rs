@@ -352,22 +352,18 @@ pub(super) fn activate(unit: &str, action: UnitAction) -> Result<(), Fault> {
 
 fn carry_out(unit: &str, action: UnitAction, proof: &proof::Proof) -> Result<(), Fault> {
     present()?;
-    let output = systemctl(unit, action)?;
+    let verb = action.to_string();
+    let words: &[&str] = if unit.is_empty() { &[&verb] } else { &[&verb, "--", unit] };
+    let output = systemctl(words)?;
     if !output.ok() {
         return Err(failed(unit, action, &output));
     }
     proof.after()
 }
 
-fn systemctl(unit: &str, action: UnitAction) -> Result<Output, Fault> {
-    let mut argv = vec![
-        "systemctl".to_owned(),
-        "--no-ask-password".to_owned(),
-        action.to_string(),
-    ];
-    if !unit.is_empty() {
-        argv.extend(["--".to_owned(), unit.to_owned()]);
-    }
+fn systemctl(words: &[&str]) -> Result<Output, Fault> {
+    let argv = ["systemctl", "--no-ask-password"].iter().chain(words);
+    let argv: Vec<String> = argv.map(|&word| word.to_owned()).collect();
     Process {
         argv: &argv,
         timeout: Some(PATIENCE),
@@ -375,6 +371,15 @@ fn systemctl(unit: &str, action: UnitAction) -> Result<Output, Fault> {
     }
     .in_c_locale()
     .run()
+}
+
+/// Takes a unit that failed for one that was never started.
+pub(super) fn forget_failure(unit: &str) -> Result<(), Fault> {
+    let output = systemctl(&["reset-failed", "--", unit])?;
+    if output.ok() {
+        return Ok(());
+    }
+    Err(Fault::new(format!("cannot make systemd forget that {unit} failed: {}", output.complaint())))
 }
 
 fn failed(unit: &str, action: UnitAction, output: &Output) -> Fault {

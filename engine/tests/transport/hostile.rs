@@ -1,0 +1,100 @@
+//! Hosts that do not play by the rules: what they send is refused, and how they end is told.
+
+use std::{fs, process::Command, time::Duration};
+
+use fleet_engine::transport::{Address, ChannelError, ConnectError, Receiver, Sender};
+use fleet_wire::FromHost;
+
+use crate::{Controller, run, sshd::Sshd};
+
+fn controller() -> Controller {
+    Controller::new(vec!["/nowhere".into()])
+}
+
+/// What comes of a host that says it runs the helper, and then does this.
+fn after(script: &str) -> Result<Option<FromHost>, ChannelError> {
+    let host = format!("ForceCommand printf 'FLEETCTL-READY\\nFLEETCTL-HELPER 1\\n'; {script}");
+    let (sshd, controller) = (Sshd::with(&host), controller());
+    run(async {
+        let channel = controller.connect(&sshd.known(), None).await.unwrap_or_else(|problem| panic!("{problem}"));
+        let (_sender, mut receiver): (Sender, Receiver) = channel.split();
+        let next = tokio::time::timeout(Duration::from_secs(20), receiver.next()).await;
+        next.expect("an answer in time")
+    })
+}
+
+#[test]
+fn a_frame_beyond_the_limit_is_refused_before_it_is_read() {
+    let problem = after("printf '\\377\\377\\377\\377'; exec sleep 60").unwrap_err();
+    assert!(matches!(problem, ChannelError::Frame { .. }), "{problem}");
+    assert!(problem.to_string().contains("web1"), "{problem}");
+}
+
+#[test]
+fn garbage_is_no_frame() {
+    let problem = after("printf '\\0\\0\\0\\004\\377\\377\\377\\377'; exec sleep 60").unwrap_err();
+    assert!(matches!(problem, ChannelError::Frame { .. }), "{problem}");
+}
+
+#[test]
+fn a_killed_helper_is_told_with_its_last_words() {
+    let problem = after("echo 'memory is gone' >&2; kill -KILL $$").unwrap_err();
+    assert!(matches!(problem, ChannelError::Killed { .. }), "{problem}");
+    assert!(problem.to_string().contains("the helper on web1") && problem.to_string().contains("memory is gone"), "{problem}");
+}
+
+#[test]
+fn a_helper_that_fails_is_told_with_its_status_and_last_words() {
+    let problem = after("echo 'thread main panicked' >&2; exit 101").unwrap_err();
+    assert!(matches!(problem, ChannelError::Died { .. }), "{problem}");
+    let text = problem.to_string();
+    assert!(text.contains("101") && text.contains("thread main panicked"), "{text}");
+    // As the shell says it of a program that has vanished.
+    let problem = after("exit 127").unwrap_err();
+    assert!(problem.to_string().contains("127"), "{problem}");
+}
+
+#[test]
+fn half_a_frame_is_no_good_end() {
+    let problem = after("printf '\\0\\0\\0\\004\\377'; exit 0").unwrap_err();
+    assert!(matches!(problem, ChannelError::Died { .. }), "{problem}");
+    assert!(after("exit 0").unwrap().is_none());
+}
+
+#[test]
+fn last_words_are_not_waited_for_for_ever() {
+    let began = std::time::Instant::now();
+    let problem = after("echo bye >&2; sleep 30 & kill -KILL $$").unwrap_err();
+    assert!(problem.to_string().contains("bye"), "{problem}");
+    assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
+}
+
+#[test]
+fn the_helper_of_this_machine_is_out_of_reach_of_an_interrupt() {
+    let dir = tempfile::tempdir().unwrap();
+    let helper = dir.path().join("fleet-helper");
+    let script = "#!/bin/sh\necho FLEETCTL-HELPER 1\ncut -d' ' -f1,5 /proc/$$/stat > \"${0%/*}/seen\"\nexec cat > /dev/null\n";
+    fs::write(&helper, script).unwrap();
+    assert!(Command::new("chmod").arg("755").arg(&helper).status().unwrap().success());
+    let controller = Controller::new(vec![dir.path().to_owned()]);
+    run(async {
+        let channel = controller.connect(&Address::local("here"), None).await.unwrap_or_else(|problem| panic!("{problem}"));
+        let seen = || fs::read_to_string(dir.path().join("seen")).unwrap_or_default();
+        fleet_tests::eventually("the helper has looked", || seen().ends_with('\n'));
+        let seen = seen();
+        let (pid, group) = seen.trim().split_once(' ').unwrap();
+        assert_eq!(pid, group, "it leads a group of its own");
+        drop(channel);
+        fleet_tests::eventually("the helper has ended", || !std::path::Path::new("/proc").join(pid).exists());
+    });
+}
+
+#[test]
+fn a_helper_of_this_machine_that_cannot_run_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("fleet-helper"), "not a program").unwrap();
+    let controller = Controller::new(vec![dir.path().to_owned()]);
+    let problem = controller.refused(&Address::local("here"), None);
+    assert!(matches!(problem, ConnectError::HelperFile { .. }), "{problem}");
+    assert!(problem.to_string().contains("fleet-helper"), "{problem}");
+}
