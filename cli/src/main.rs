@@ -22,7 +22,12 @@ use clap::{Parser, Subcommand};
 ///
 /// Reads Ansible inventories and playbooks; plans exactly, applies as a transaction, proves by load tests, undoes what fails.
 #[derive(Parser)]
-#[command(name = "fleetctl", version, max_term_width = 110, arg_required_else_help = true)]
+#[command(
+    name = "fleetctl",
+    version,
+    max_term_width = 110,
+    arg_required_else_help = true
+)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -42,6 +47,29 @@ enum Command {
     Doc(commands::doc::Doc),
 }
 
+/// Open files that are enough for thousands of hosts, each of which takes some six.
+const OPEN_FILES: u64 = 65_536;
+
+/// Asks for more open files than the 1,024 that a session usually starts with. No more than [`OPEN_FILES`]: programs
+/// started from here inherit it, and some go through every number below.
+fn raise_open_files() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let wanted = limit
+        .maximum
+        .map_or(OPEN_FILES, |most| most.min(OPEN_FILES));
+    if limit.current.is_some_and(|current| current < wanted) {
+        // Where it is refused, fleetctl runs as far as it gets.
+        let _ = setrlimit(
+            Resource::Nofile,
+            Rlimit {
+                current: Some(wanted),
+                ..limit
+            },
+        );
+    }
+}
+
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
@@ -52,10 +80,16 @@ fn main() -> ExitCode {
             return ExitCode::from(if usage { 64 } else { 0 });
         }
     };
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    raise_open_files();
+    let runtime = match tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+    {
         Ok(runtime) => runtime,
         Err(problem) => {
-            return ExitCode::from(error::report(&anyhow::Error::new(problem).context("cannot start")));
+            return ExitCode::from(error::report(
+                &anyhow::Error::new(problem).context("cannot start"),
+            ));
         }
     };
     let code = runtime.block_on(async {

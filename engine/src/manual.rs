@@ -94,15 +94,23 @@ fn on_a_host(module: &Module) -> Page {
 fn on_the_controller(action: LocalAction) -> Page {
     let copy = fleet_modules::module::find("copy").map(on_a_host);
     let argument = |own: &Parameter| {
-        let of_copy = copy.iter().flat_map(|page| &page.arguments).find(|argument| argument.name == own.name);
+        let of_copy = copy
+            .iter()
+            .flat_map(|page| &page.arguments)
+            .find(|argument| argument.name == own.name);
         let told = of_copy.filter(|_| own.text.is_empty());
-        let or_told = |text: &str, of: fn(&Argument) -> &String| told.map_or_else(|| text.to_owned(), |told| of(told).clone());
+        let or_told = |text: &str, of: fn(&Argument) -> &String| {
+            told.map_or_else(|| text.to_owned(), |told| of(told).clone())
+        };
         Argument {
             name: own.name.to_owned(),
             aliases: Vec::new(),
             takes: or_told(own.takes, |told| &told.takes),
             required: own.required,
-            default: own.default.map(str::to_owned).or_else(|| told?.default.clone()),
+            default: own
+                .default
+                .map(str::to_owned)
+                .or_else(|| told?.default.clone()),
             text: or_told(own.text, |told| &told.text),
         }
     };
@@ -112,30 +120,48 @@ fn on_the_controller(action: LocalAction) -> Page {
         text: action.text().to_owned(),
         free_form: action.free_form(),
         takes_any: action.arguments().is_none(),
-        arguments: action.arguments().unwrap_or_default().iter().map(argument).collect(),
+        arguments: action
+            .arguments()
+            .unwrap_or_default()
+            .iter()
+            .map(argument)
+            .collect(),
     }
 }
 
 /// The documentation of something, paragraphs apart and lines joined.
 fn text(schema: &Value) -> String {
-    let text = schema.get("description").and_then(Value::as_str).unwrap_or_default();
-    let paragraphs = text.split("\n\n").map(|paragraph| paragraph.split_whitespace().collect::<Vec<_>>().join(" "));
+    let text = schema
+        .get("description")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    let paragraphs = text
+        .split("\n\n")
+        .map(|paragraph| paragraph.split_whitespace().collect::<Vec<_>>().join(" "));
     paragraphs.collect::<Vec<_>>().join("\n\n")
 }
 
 /// What an argument takes, in a user's words.
 fn takes(name: &str, property: &Value, root: &Value) -> String {
     if let Some(alternatives) = property.get("anyOf").and_then(Value::as_array) {
-        let some = alternatives.iter().find(|one| one.get("type") != Some(&Value::from("null")));
+        let some = alternatives
+            .iter()
+            .find(|one| one.get("type") != Some(&Value::from("null")));
         return some.map_or_else(String::new, |some| takes(name, some, root));
     }
     if let Some(reference) = property.get("$ref").and_then(Value::as_str) {
-        let defined = reference.strip_prefix('#').and_then(|path| root.pointer(path));
+        let defined = reference
+            .strip_prefix('#')
+            .and_then(|path| root.pointer(path));
         return defined.map_or_else(String::new, |defined| takes(name, defined, root));
     }
     let choices = choices(property);
     if !choices.is_empty() {
-        return choices.iter().map(|choice| format!("`{choice}`")).collect::<Vec<_>>().join(", ");
+        return choices
+            .iter()
+            .map(|choice| format!("`{choice}`"))
+            .collect::<Vec<_>>()
+            .join(", ");
     }
     let types: Vec<&str> = match property.get("type") {
         Some(Value::String(one)) => vec![one],
@@ -156,10 +182,22 @@ fn takes(name: &str, property: &Value, root: &Value) -> String {
 
 /// The words that an argument takes, where it takes only these.
 fn choices(property: &Value) -> Vec<&str> {
-    let listed = property.get("enum").and_then(Value::as_array).into_iter().flatten();
-    let told = property.get("oneOf").and_then(Value::as_array).into_iter().flatten();
+    let listed = property
+        .get("enum")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
+    let told = property
+        .get("oneOf")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
     let told = told.flat_map(|one| {
-        let listed = one.get("enum").and_then(Value::as_array).into_iter().flatten();
+        let listed = one
+            .get("enum")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten();
         one.get("const").into_iter().chain(listed)
     });
     listed.chain(told).filter_map(Value::as_str).collect()
@@ -182,11 +220,24 @@ mod tests {
     #[test]
     fn every_module_and_argument_is_told() {
         for page in pages() {
-            assert!(page.summary().ends_with('.'), "{}: {}", page.name, page.text);
-            assert!(page.takes_any || !page.arguments.is_empty() || page.name == "ping", "{}", page.name);
+            assert!(
+                page.summary().ends_with('.'),
+                "{}: {}",
+                page.name,
+                page.text
+            );
+            assert!(
+                page.takes_any || !page.arguments.is_empty() || page.name == "ping",
+                "{}",
+                page.name
+            );
             for argument in &page.arguments {
                 let of = format!("{} {}", page.name, argument.name);
-                assert!(argument.text.ends_with(['.', ')']), "{of}: {}", argument.text);
+                assert!(
+                    argument.text.ends_with(['.', ')']),
+                    "{of}: {}",
+                    argument.text
+                );
                 assert!(!argument.takes.is_empty(), "{of}");
             }
         }
@@ -197,18 +248,48 @@ mod tests {
         let pages = pages();
         let page = |name: &str| pages.iter().find(|page| page.name == name).unwrap();
         let argument = |module: &str, name: &str| {
-            let found = page(module).arguments.iter().find(|argument| argument.name == name).unwrap();
-            (found.takes.clone(), found.required, found.default.clone(), found.aliases.clone())
+            let found = page(module)
+                .arguments
+                .iter()
+                .find(|argument| argument.name == name)
+                .unwrap();
+            (
+                found.takes.clone(),
+                found.required,
+                found.default.clone(),
+                found.aliases.clone(),
+            )
         };
         let text = |text: &str| Some(text.to_owned());
-        assert_eq!(argument("lineinfile", "path"), ("text".into(), true, None, vec!["dest", "destfile", "name"]));
-        assert_eq!(argument("lineinfile", "state"), ("`present`, `absent`".into(), false, text("present"), vec![]));
-        assert_eq!(argument("file", "follow"), ("yes or no".into(), false, text("true"), vec![]));
-        assert_eq!(argument("file", "mode"), ("mode".into(), false, None, vec![]));
-        assert_eq!(argument("apt", "lock_timeout"), ("number".into(), false, text("120"), vec![]));
+        assert_eq!(
+            argument("lineinfile", "path"),
+            ("text".into(), true, None, vec!["dest", "destfile", "name"])
+        );
+        assert_eq!(
+            argument("lineinfile", "state"),
+            ("`present`, `absent`".into(), false, text("present"), vec![])
+        );
+        assert_eq!(
+            argument("file", "follow"),
+            ("yes or no".into(), false, text("true"), vec![])
+        );
+        assert_eq!(
+            argument("file", "mode"),
+            ("mode".into(), false, None, vec![])
+        );
+        assert_eq!(
+            argument("apt", "lock_timeout"),
+            ("number".into(), false, text("120"), vec![])
+        );
         assert_eq!(argument("sysctl", "keys").0, "mapping");
-        assert_eq!(argument("template", "force"), ("yes or no".into(), false, text("true"), vec![]));
-        assert_eq!(argument("template", "src"), ("text".into(), true, None, vec![]));
+        assert_eq!(
+            argument("template", "force"),
+            ("yes or no".into(), false, text("true"), vec![])
+        );
+        assert_eq!(
+            argument("template", "src"),
+            ("text".into(), true, None, vec![])
+        );
         assert_eq!(page("command").free_form, Some("cmd"));
         assert!(pages.iter().all(|page| !page.name.starts_with('_')));
     }

@@ -207,7 +207,9 @@ impl<'de> Deserializer<'de> for Given {
                 visitor.visit_seq(SeqDeserializer::new(items.into_iter().map(Given)))
             }
             Value::Object(entries) => {
-                let entries = entries.into_iter().map(|(name, value)| (name, Given(value)));
+                let entries = entries
+                    .into_iter()
+                    .map(|(name, value)| (name, Given(value)));
                 visitor.visit_map(MapDeserializer::new(entries))
             }
         }

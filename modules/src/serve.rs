@@ -24,6 +24,7 @@ use crate::host::{Fault, Host, Lock, State, forget_pending, is_run_name, recover
 use crate::module::{self, Report};
 use spool::Spool;
 
+mod fit;
 mod spool;
 
 /// Serves one conversation, to its end. `login` is who logged in, where the helper runs through sudo.
@@ -199,6 +200,7 @@ impl Session {
                 Duration::from_millis(hello.lock_timeout_ms),
             )?);
             recovered = recover(&state).map_err(Refusal::Unrecovered)?;
+            state.prune();
         }
         let pending = state.pending();
         let mut host = match hello.mode {
@@ -284,7 +286,7 @@ impl Session {
         }
         self.out.send(&FromHost::Started { id: task.id })?;
         let done = self.perform(task);
-        let effects = self.host.end();
+        let mut effects = self.host.end();
         let judged = done.and_then(|report| {
             let status = judge(task, &report, !effects.is_empty());
             self.notify(task, status).map(|()| (status, report.fields))
@@ -303,6 +305,8 @@ impl Session {
         if status == Status::Failed && !task.ignore_errors {
             self.failed = Some(task.group);
         }
+        fit::effects(&mut effects, &mut fields);
+        fit::result(&mut fields);
         let took_us = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
         Ok(Outcome {
             effects,

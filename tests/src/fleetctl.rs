@@ -124,12 +124,13 @@ impl Fleetctl {
 
     /// `fleetctl apply` of a playbook on a terminal, under way; [`Running::answer`] types.
     #[track_caller]
-    pub fn start_apply_on_a_terminal(&self, playbook: &Path) -> Running {
+    pub fn start_apply_on_a_terminal(&self, playbook: &Path, more: &[&str]) -> Running {
         let line = format!(
-            "{} apply -i {} -l {} {}",
+            "{} apply -i {} -l {} {} {}",
             program().display(),
             self.inventory.display(),
             self.limit,
+            more.join(" "),
             playbook.display()
         );
         let mut command = self.command("script");
@@ -141,7 +142,7 @@ impl Fleetctl {
     /// `fleetctl apply` of a playbook on a terminal, to its end, with an answer to its question.
     #[track_caller]
     pub fn apply_on_a_terminal(&self, playbook: &Path, answer: &str) -> Output {
-        let mut running = self.start_apply_on_a_terminal(playbook);
+        let mut running = self.start_apply_on_a_terminal(playbook, &[]);
         running.answer("apply this plan? [y/N]", answer);
         running.wait()
     }
@@ -207,7 +208,9 @@ impl Running {
     #[track_caller]
     pub fn has_ended(&mut self) -> bool {
         let status = self.child.try_wait();
-        status.unwrap_or_else(|error| panic!("failed to look after fleetctl: {error}")).is_some()
+        status
+            .unwrap_or_else(|error| panic!("failed to look after fleetctl: {error}"))
+            .is_some()
     }
 
     /// Waits until it is so while this is under way. When it has ended before, what it said is shown.
@@ -218,7 +221,9 @@ impl Running {
             let so = is_so();
             if let (Some(status), false) = (ended, so) {
                 let (out, err) = (so_far(&self.said, "out"), so_far(&self.said, "err"));
-                panic!("fleetctl ended ({status}) before this: {what}\n--- stdout\n{out}\n--- stderr\n{err}");
+                panic!(
+                    "fleetctl ended ({status}) before this: {what}\n--- stdout\n{out}\n--- stderr\n{err}"
+                );
             }
             so
         });
@@ -228,7 +233,11 @@ impl Running {
     #[track_caller]
     pub fn wait_for(&mut self, text: &str) {
         let said = self.said.clone();
-        self.until(text, || ["out", "err"].iter().any(|stream| so_far(&said, stream).contains(text)));
+        self.until(text, || {
+            ["out", "err"]
+                .iter()
+                .any(|stream| so_far(&said, stream).contains(text))
+        });
     }
 
     /// Waits until it asks `question`, and types `answer`.
@@ -262,7 +271,10 @@ impl Running {
     pub fn signal(&self, name: &str) {
         let id = self.child.id().to_string();
         let sent = Command::new("kill").args(["-s", name, &id]).status();
-        assert!(sent.is_ok_and(|status| status.success()), "cannot send {name} to fleetctl");
+        assert!(
+            sent.is_ok_and(|status| status.success()),
+            "cannot send {name} to fleetctl"
+        );
     }
 }
 
@@ -289,7 +301,8 @@ impl Output {
         assert!(
             self.stdout.contains(text) || self.stderr.contains(text),
             "`{text}` was not said\n--- stdout\n{}\n--- stderr\n{}",
-            self.stdout, self.stderr
+            self.stdout,
+            self.stderr
         );
         self
     }
@@ -300,7 +313,8 @@ impl Output {
         assert!(
             !self.stdout.contains(text) && !self.stderr.contains(text),
             "`{text}` was said\n--- stdout\n{}\n--- stderr\n{}",
-            self.stdout, self.stderr
+            self.stdout,
+            self.stderr
         );
         self
     }
@@ -310,6 +324,15 @@ impl Output {
 #[track_caller]
 fn program() -> PathBuf {
     let own = std::env::current_exe().unwrap_or_else(|error| panic!("who am I? {error}"));
-    let found = own.ancestors().skip(1).map(|dir| dir.join("fleetctl")).find(|path| path.is_file());
-    found.unwrap_or_else(|| panic!("there is no fleetctl above {}: `cargo build -p fleetctl` first", own.display()))
+    let found = own
+        .ancestors()
+        .skip(1)
+        .map(|dir| dir.join("fleetctl"))
+        .find(|path| path.is_file());
+    found.unwrap_or_else(|| {
+        panic!(
+            "there is no fleetctl above {}: `cargo build -p fleetctl` first",
+            own.display()
+        )
+    })
 }

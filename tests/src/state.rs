@@ -18,9 +18,11 @@ const CONTENTS: &str = r"find /etc /home /root /var/www /srv -xdev \
     \( -path '/home/*/.cache' -o -path '/home/*/.local' \) -prune -o -type f -print0 | xargs -0 sha256sum";
 
 /// Keys that can only be written, such as `flush`, say nothing.
-const PARAMETERS: &str = "find /proc/sys/net -type f -perm /222 -exec grep -H '' {} + 2>/dev/null; true";
+const PARAMETERS: &str =
+    "find /proc/sys/net -type f -perm /222 -exec grep -H '' {} + 2>/dev/null; true";
 
-const NGINX: &str = "systemctl show nginx --property=ActiveState,UnitFileState,LimitNOFILE,NeedDaemonReload";
+const NGINX: &str =
+    "systemctl show nginx --property=ActiveState,UnitFileState,LimitNOFILE,NeedDaemonReload";
 
 impl HostState {
     /// What a user would call the same: types, contents, modes, owners, links, settable kernel parameters of the network,
@@ -38,9 +40,16 @@ impl HostState {
     #[track_caller]
     pub fn untouched(fleet: &Fleet, host: &str) -> HostState {
         // The home's own time moves with the helper's cache.
-        let entries = format!(r"{ENTRIES} \( -path '/home/*' -printf '%p %y %m %u:%g %l\n' -o -printf '%p %y %m %u:%g %l %C@\n' \)");
-        let processes = "echo nginx $(pgrep -x nginx); systemctl show nginx --property=ActiveEnterTimestamp";
-        HostState::ask(fleet, host, &[&entries, CONTENTS, PARAMETERS, NGINX, processes])
+        let entries = format!(
+            r"{ENTRIES} \( -path '/home/*' -printf '%p %y %m %u:%g %l\n' -o -printf '%p %y %m %u:%g %l %C@\n' \)"
+        );
+        let processes =
+            "echo nginx $(pgrep -x nginx); systemctl show nginx --property=ActiveEnterTimestamp";
+        HostState::ask(
+            fleet,
+            host,
+            &[&entries, CONTENTS, PARAMETERS, NGINX, processes],
+        )
     }
 
     /// Checks that it is the same as `before`, and shows only what differs.
@@ -48,7 +57,10 @@ impl HostState {
     pub fn assert_same_as(&self, before: &HostState) {
         let gone: Vec<_> = before.facts.difference(&self.facts).collect();
         let new: Vec<_> = self.facts.difference(&before.facts).collect();
-        assert!(gone.is_empty() && new.is_empty(), "the host differs\nbefore: {gone:#?}\nnow: {new:#?}");
+        assert!(
+            gone.is_empty() && new.is_empty(),
+            "the host differs\nbefore: {gone:#?}\nnow: {new:#?}"
+        );
     }
 
     #[track_caller]
@@ -56,7 +68,10 @@ impl HostState {
         let said = fleet.sh(host, &commands.join("\n"));
         let facts: BTreeSet<String> = said.text().lines().map(str::to_owned).collect();
         // An empty answer would be the same as any other.
-        assert!(facts.len() > 1000, "too little was found on {host}: {said:?}");
+        assert!(
+            facts.len() > 1000,
+            "too little was found on {host}: {said:?}"
+        );
         HostState { facts }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use fleet_tests::{Fleet, Fleetctl, HostState, eventually};
 
-static FLEET: LazyLock<Fleet> = LazyLock::new(|| Fleet::up(14));
+static FLEET: LazyLock<Fleet> = LazyLock::new(|| Fleet::up(15));
 
 fn flagship() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../playbooks/nginx-static.yml")
@@ -14,15 +14,29 @@ fn flagship() -> PathBuf {
 #[test]
 fn the_second_apply_of_the_flagship_touches_nothing() {
     let ctl = Fleetctl::on(&FLEET, &["web1"]);
-    ctl.apply(&flagship(), &["--no-bench"]).ended(0).says("Reload nginx");
+    ctl.apply(&flagship(), &["--no-bench"])
+        .ended(0)
+        .says("Reload nginx");
 
     let tuned = HostState::untouched(&FLEET, "web1");
     let second = ctl.apply(&flagship(), &["--no-bench"]);
-    second.ended(0).says("unchanged").says("changed=0 effects=0");
+    second
+        .ended(0)
+        .says("unchanged")
+        .says("changed=0 effects=0");
     HostState::untouched(&FLEET, "web1").assert_same_as(&tuned);
 
     let plan = ctl.plan(&flagship(), &["--detailed-exitcode"]);
-    plan.ended(0).says("plan: 0 effects on 0 of 1 host, 4 known after apply");
+    plan.ended(0)
+        .says("plan: 0 effects on 0 of 1 host, 4 known after apply");
+}
+
+#[test]
+fn the_flagship_can_be_looked_at_before_it_is_applied() {
+    let ctl = Fleetctl::on(&FLEET, &["web15"]);
+    let mut running = ctl.start_apply_on_a_terminal(&flagship(), &["--no-bench"]);
+    running.answer("apply this plan? [y/N]", "y");
+    running.wait().ended(0).says("reload nginx.service");
 }
 
 #[test]
@@ -41,7 +55,10 @@ fn one_failed_host_is_undone_and_the_other_keeps_its_change() {
     applied.ended(3).says("web3 rolled back: 3 effects undone");
     HostState::of(&FLEET, "web3").assert_same_as(&before);
     assert_eq!(FLEET.read("web2", "/srv/kept"), "new\n");
-    assert_eq!(FLEET.read("web2", "/proc/sys/net/ipv4/tcp_fin_timeout"), "17\n");
+    assert_eq!(
+        FLEET.read("web2", "/proc/sys/net/ipv4/tcp_fin_timeout"),
+        "17\n"
+    );
 }
 
 #[test]
@@ -84,22 +101,33 @@ fn an_apply_that_asks_applies_what_it_showed() {
     let inventory = FLEET.inventory().display().to_string();
     let path = play.display().to_string();
     let nobody = ctl.run(["apply", "-i", &inventory, "-l", "web5", &path]);
-    nobody.ended(11).says("there is no terminal to ask on: say `--yes`");
+    nobody
+        .ended(11)
+        .says("there is no terminal to ask on: say `--yes`");
     assert!(!FLEET.sh("web5", "test -e /srv/asked").success());
 
     let refused = ctl.apply_on_a_terminal(&play, "n");
-    refused.ended(0).says("+yes").says("not applied, nothing was changed");
+    refused
+        .ended(0)
+        .says("+yes")
+        .says("not applied, nothing was changed");
     assert!(!FLEET.sh("web5", "test -e /srv/asked").success());
 
     let agreed = ctl.apply_on_a_terminal(&play, "y");
-    agreed.ended(0).says("+yes").says("cannot be undone").says("apply this plan? [y/N]");
+    agreed
+        .ended(0)
+        .says("+yes")
+        .says("cannot be undone")
+        .says("apply this plan? [y/N]");
     assert_eq!(FLEET.read("web5", "/srv/asked"), "yes\n");
 }
 
 #[test]
 fn what_the_plan_did_not_show_is_refused() {
     let ctl = Fleetctl::on(&FLEET, &["web8"]);
-    FLEET.sh("web8", "echo old > /srv/one; echo old > /srv/two").ended(0);
+    FLEET
+        .sh("web8", "echo old > /srv/one; echo old > /srv/two")
+        .ended(0);
     let play = ctl.play(
         r#"
   tasks:
@@ -107,21 +135,34 @@ fn what_the_plan_did_not_show_is_refused() {
     - copy: {dest: /srv/two, content: "new\n", mode: "0644"}
 "#,
     );
-    let mut running = ctl.start_apply_on_a_terminal(&play);
+    let mut running = ctl.start_apply_on_a_terminal(&play, &[]);
     running.wait_for("apply this plan? [y/N]");
     FLEET.write("web8", "/srv/two", "by hand\n");
     running.answer("apply this plan? [y/N]", "y");
-    running.wait().ended(5).says("stale: `file /srv/two` is not in the plan").says("web8 rolled back: 1 effect undone");
-    assert_eq!(FLEET.sh("web8", "cat /srv/one /srv/two").text(), "old\nby hand");
+    running
+        .wait()
+        .ended(5)
+        .says("stale: `file /srv/two` is not in the plan")
+        .says("web8 rolled back: 1 effect undone");
+    assert_eq!(
+        FLEET.sh("web8", "cat /srv/one /srv/two").text(),
+        "old\nby hand"
+    );
 }
 
 #[test]
 fn a_check_changes_nothing() {
     let ctl = Fleetctl::on(&FLEET, &["web9"]);
-    let play = ctl.play("  tasks:\n    - copy: {dest: /srv/checked, content: \"new\\n\", mode: \"0644\"}\n");
+    let play = ctl
+        .play("  tasks:\n    - copy: {dest: /srv/checked, content: \"new\\n\", mode: \"0644\"}\n");
     ctl.apply(&play, &["--check"]).ended(0).says("+new");
-    ctl.apply(&play, &["--check", "--diff"]).ended(0).says("+new");
-    assert_eq!(FLEET.sh("web9", "ls /srv; ls /var/lib/fleetctl").text(), "bin");
+    ctl.apply(&play, &["--check", "--diff"])
+        .ended(0)
+        .says("+new");
+    assert_eq!(
+        FLEET.sh("web9", "ls /srv; ls /var/lib/fleetctl").text(),
+        "bin"
+    );
 }
 
 #[test]
@@ -137,7 +178,9 @@ fn an_interrupted_apply_finishes_the_host_in_hand_and_starts_no_other() {
     );
     let mut running = ctl.start_apply(&play, &["--forks", "1"]);
     running.until("web6 or web7 has begun", || {
-        ["web6", "web7"].iter().any(|host| FLEET.sh(host, "test -e /srv/begun").success())
+        ["web6", "web7"]
+            .iter()
+            .any(|host| FLEET.sh(host, "test -e /srv/begun").success())
     });
     running.signal("INT");
     let said = running.wait();
@@ -160,12 +203,19 @@ fn a_second_interrupt_leaves_at_once_and_the_host_undoes() {
 "#,
     );
     let mut running = ctl.start_apply(&play, &[]);
-    running.until("the run sleeps", || FLEET.sh("web10", "pgrep -x sleep").success());
+    running.until("the run sleeps", || {
+        FLEET.sh("web10", "pgrep -x sleep").success()
+    });
     running.signal("INT");
     running.wait_for("once more to leave now");
     running.signal("INT");
-    running.wait().ended(130).says("hosts in flight undo what this run changed");
-    eventually("web10 has undone the run", || FLEET.sh("web10", "ls /srv").text().is_empty());
+    running
+        .wait()
+        .ended(130)
+        .says("hosts in flight undo what this run changed");
+    eventually("web10 has undone the run", || {
+        FLEET.sh("web10", "ls /srv").text().is_empty()
+    });
     assert_eq!(ctl.journal("web10")[0]["state"], "rolled_back");
 }
 
@@ -180,14 +230,20 @@ fn ctrl_c_on_a_terminal_lets_the_host_in_hand_finish() {
     - copy: {dest: /srv/ended, content: "2\n", mode: "0644"}
 "#,
     );
-    let mut running = ctl.start_apply_on_a_terminal(&play);
+    let mut running = ctl.start_apply_on_a_terminal(&play, &[]);
     running.answer("apply this plan? [y/N]", "y");
-    running.until("the run sleeps", || FLEET.sh("web11", "pgrep -x sleep").success());
+    running.until("the run sleeps", || {
+        FLEET.sh("web11", "pgrep -x sleep").success()
+    });
     // The terminal sends the signal to everything that runs on it, ssh included.
     running.press(b"\x03");
     running.wait_for("hosts in flight are finished");
     let said = running.wait();
-    assert_eq!(FLEET.sh("web11", "ls /srv").text(), "begun\nended", "{said:?}");
+    assert_eq!(
+        FLEET.sh("web11", "ls /srv").text(),
+        "begun\nended",
+        "{said:?}"
+    );
 }
 
 #[test]
@@ -213,7 +269,9 @@ fn a_host_that_fails_in_a_later_play_is_undone_from_the_first_one_on() {
     - copy: {dest: /srv/third, content: "3\n", mode: "0644"}
 "#,
     );
-    ctl.apply(&play, &[]).ended(3).says("web12 rolled back: 2 effects undone, all is as it was");
+    ctl.apply(&play, &[])
+        .ended(3)
+        .says("web12 rolled back: 2 effects undone, all is as it was");
     assert_eq!(FLEET.sh("web12", "ls /srv").text(), "");
     assert_eq!(FLEET.sh("web13", "ls /srv").text(), "first\nthird");
 }
@@ -223,10 +281,20 @@ fn a_host_that_does_not_answer_stops_nobody_else() {
     let ctl = Fleetctl::on(&FLEET, &["web14", "nowhere"]);
     let inventory = std::fs::read_to_string(FLEET.inventory()).unwrap_or_default();
     let address = FLEET.address("web14");
-    let nowhere = format!("    nowhere:\n      ansible_host: {}.250\n    web14:", address.rsplit_once('.').map_or("", |(net, _)| net));
-    let inventory = ctl.write("inventory.yml", &inventory.replacen("    web14:", &nowhere, 1));
+    let nowhere = format!(
+        "    nowhere:\n      ansible_host: {}.250\n    web14:",
+        address.rsplit_once('.').map_or("", |(net, _)| net)
+    );
+    let inventory = ctl.write(
+        "inventory.yml",
+        &inventory.replacen("    web14:", &nowhere, 1),
+    );
     let ctl = ctl.with_inventory(inventory);
     let play = ctl.play("  tasks:\n    - copy: {dest: /srv/there, content: x, mode: \"0644\"}\n");
-    ctl.apply(&play, &["-T", "2"]).ended(4).says("unreachable").says("nowhere").says("web14");
+    ctl.apply(&play, &["-T", "2"])
+        .ended(4)
+        .says("unreachable")
+        .says("nowhere")
+        .says("web14");
     assert_eq!(FLEET.read("web14", "/srv/there"), "x");
 }

@@ -1,5 +1,7 @@
 //! What goes wrong because somebody made a mistake: one clear message, and a host that is as it was.
 
+#![expect(clippy::unwrap_used, reason = "in a test a panic is the message")]
+
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
@@ -35,12 +37,16 @@ fn a_wrong_sudo_password_is_tried_once_and_told_once() {
         ctl.plan(&play, &["--become-password-file", &wrong]),
         ctl.apply(&play, &["--become-password-file", &wrong]),
     ] {
-        said.ended(3).says("sudo on web1").says("refuses the password for becoming root; it was tried once");
+        said.ended(3)
+            .says("sudo on web1")
+            .says("refuses the password for becoming root; it was tried once");
         assert_eq!(times(&said, "refuses the password"), 1, "{said:?}");
         said.keeps_silent_about("battery");
     }
     HostState::of(&FLEET, "web1").assert_same_as(&before);
-    ctl.plan(&play, &["--become-password-file", &right]).ended(0).says("create /srv/change");
+    ctl.plan(&play, &["--become-password-file", &right])
+        .ended(0)
+        .says("create /srv/change");
 }
 
 #[test]
@@ -48,19 +54,27 @@ fn a_sudo_password_that_nobody_gave() {
     let ctl = Fleetctl::on(&FLEET, &["web2"]).with_inventory(FLEET.inventory_for("ada"));
     let before = HostState::of(&FLEET, "web2");
     let said = ctl.apply(&ctl.play(CHANGE), &[]);
-    said.ended(3).says("needs a password to become root; give it with -K");
+    said.ended(3)
+        .says("needs a password to become root; give it with -K");
     HostState::of(&FLEET, "web2").assert_same_as(&before);
 }
 
 #[test]
 fn a_port_where_nobody_listens() {
     let ctl = Fleetctl::on(&FLEET, &["web3"]);
-    let inventory = inventory(&ctl, |text| text.replace("ansible_user: ops", "ansible_user: ops\n      ansible_port: 2222"));
+    let inventory = inventory(&ctl, |text| {
+        text.replace(
+            "ansible_user: ops",
+            "ansible_user: ops\n      ansible_port: 2222",
+        )
+    });
     let play = ctl.play(CHANGE);
     let ctl = ctl.with_inventory(inventory);
     let before = HostState::of(&FLEET, "web3");
     for said in [ctl.plan(&play, &[]), ctl.apply(&play, &[])] {
-        said.ended(4).says("cannot reach web3").says(":2222): connection refused; is sshd running there, on this port?");
+        said.ended(4)
+            .says("cannot reach web3")
+            .says(":2222): connection refused; is sshd running there, on this port?");
     }
     HostState::of(&FLEET, "web3").assert_same_as(&before);
 }
@@ -72,7 +86,10 @@ fn a_dead_host_among_living_ones() {
     FLEET.cut("web4");
     let said = ctl.apply(&ctl.play(CHANGE), &["--timeout", "3"]);
     FLEET.mend("web4");
-    said.ended(4).says("cannot reach web4").says("no answer within 3 s").says("web5  changed");
+    said.ended(4)
+        .says("cannot reach web4")
+        .says("no answer within 3 s")
+        .says("web5  changed");
     assert_eq!(FLEET.read("web5", "/srv/change"), "new\n");
     assert!(!FLEET.sh("web4", "test -e /srv/change").success());
 }
@@ -84,15 +101,33 @@ fn an_unknown_host_key_is_refused_until_it_is_enrolled_and_a_changed_one_always(
     let usual = format!("UserKnownHostsFile={}", FLEET.known_hosts().display());
     let own = format!("UserKnownHostsFile={}", known.display());
     let inventory = inventory(&ctl, |text| text.replace(&usual, &own));
-    let enroll = ["host", "enroll", "--yes", "-i", &inventory.display().to_string(), "web6"].map(str::to_owned);
+    let enroll = [
+        "host",
+        "enroll",
+        "--yes",
+        "-i",
+        &inventory.display().to_string(),
+        "web6",
+    ]
+    .map(str::to_owned);
     let play = ctl.play(CHANGE);
     let ctl = ctl.with_inventory(inventory);
 
     let unknown = ctl.plan(&play, &[]);
-    unknown.ended(4).says("the host key of web6").says("is not known").says("`fleetctl host enroll web6`");
-    assert!(!known.exists(), "a key is recorded only when somebody said so");
+    unknown
+        .ended(4)
+        .says("the host key of web6")
+        .says("is not known")
+        .says("`fleetctl host enroll web6`");
+    assert!(
+        !known.exists(),
+        "a key is recorded only when somebody said so"
+    );
 
-    ctl.run(&enroll).ended(0).says("SHA256:").says("recorded in");
+    ctl.run(&enroll)
+        .ended(0)
+        .says("SHA256:")
+        .says("recorded in");
     ctl.plan(&play, &[]).ended(0).says("create /srv/change");
     ctl.run(&enroll).ended(0).says("is known already");
 
@@ -105,10 +140,17 @@ fn an_unknown_host_key_is_refused_until_it_is_enrolled_and_a_changed_one_always(
     std::fs::write(&known, &recorded).unwrap();
     let before = HostState::of(&FLEET, "web6");
     for said in [ctl.plan(&play, &[]), ctl.apply(&play, &[])] {
-        said.ended(4).says("the host key of web6").says("has changed").says("somebody may be in between");
+        said.ended(4)
+            .says("the host key of web6")
+            .says("has changed")
+            .says("somebody may be in between");
     }
     ctl.run(&enroll).ended(4).says("ssh-keygen -R");
-    assert_eq!(std::fs::read_to_string(&known).unwrap(), recorded, "a changed key is never taken by itself");
+    assert_eq!(
+        std::fs::read_to_string(&known).unwrap(),
+        recorded,
+        "a changed key is never taken by itself"
+    );
     HostState::of(&FLEET, "web6").assert_same_as(&before);
 }
 
@@ -124,12 +166,16 @@ fn a_kernel_parameter_that_cannot_be_set_or_does_not_exist() {
     let before = HostState::of(&FLEET, "web7");
     let read_only = sysctls("net.ipv4.tcp_fin_timeout: 17, vm.swappiness: 5");
     for said in [ctl.plan(&read_only, &[]), ctl.apply(&read_only, &[])] {
-        said.ended(3).says("vm.swappiness cannot be set here (/proc/sys is read-only").says("nothing was written");
+        said.ended(3)
+            .says("vm.swappiness cannot be set here (/proc/sys is read-only")
+            .says("nothing was written");
         said.keeps_silent_about("tcp_fin_timeout cannot");
     }
     let unknown = sysctls("net.ipv4.tcp_fin_timeout: 17, net.ipv4.tcp_fin_timeot: 5");
     for said in [ctl.plan(&unknown, &[]), ctl.apply(&unknown, &[])] {
-        said.ended(3).says("there is no kernel parameter net.ipv4.tcp_fin_timeot on this host").says("nothing was written");
+        said.ended(3)
+            .says("there is no kernel parameter net.ipv4.tcp_fin_timeot on this host")
+            .says("nothing was written");
     }
     HostState::of(&FLEET, "web7").assert_same_as(&before);
 }
@@ -147,7 +193,10 @@ fn a_file_whose_name_only_the_run_knows_and_that_is_not_there() {
 "#,
     );
     let said = ctl.apply(&play, &[]);
-    said.ended(3).says("there is no file `fast.j2`").says("looked for").says("web8 rolled back: 1 effect undone");
+    said.ended(3)
+        .says("there is no file `fast.j2`")
+        .says("looked for")
+        .says("web8 rolled back: 1 effect undone");
     HostState::of(&FLEET, "web8").assert_same_as(&before);
 }
 
@@ -156,9 +205,18 @@ fn a_file_whose_name_only_the_run_knows_and_that_is_not_there() {
 fn a_mistake_in_the_file_stops_all_before_anything_is_connected() {
     let ctl = Fleetctl::on(&FLEET, &["web9"]);
     let before = HostState::untouched(&FLEET, "web9");
-    let play = ctl.play(&format!("{CHANGE}    - file: {{path: /srv/change, stat: absent}}\n"));
+    let play = ctl.play(&format!(
+        "{CHANGE}    - file: {{path: /srv/change, stat: absent}}\n"
+    ));
     let said = ctl.apply(&play, &[]);
-    said.ended(11).says("`file` has no argument `stat`").says("did you mean `state`?");
+    said.ended(11)
+        .says("`file` has no argument `stat`")
+        .says("did you mean `state`?");
     HostState::untouched(&FLEET, "web9").assert_same_as(&before);
-    assert!(!FLEET.sh("web9", "test -e /home/ops/.cache/fleetctl").success(), "not even the helper was sent");
+    assert!(
+        !FLEET
+            .sh("web9", "test -e /home/ops/.cache/fleetctl")
+            .success(),
+        "not even the helper was sent"
+    );
 }

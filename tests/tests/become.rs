@@ -7,13 +7,18 @@ use fleet_tests::{Fleet, Fleetctl};
 static FLEET: LazyLock<Fleet> = LazyLock::new(|| Fleet::up(4));
 
 fn owner_and_mode(host: &str, path: &str) -> String {
-    FLEET.sh(host, &format!("stat -c '%U:%G %a' {path}")).text().to_owned()
+    FLEET
+        .sh(host, &format!("stat -c '%U:%G %a' {path}"))
+        .text()
+        .to_owned()
 }
 
 #[test]
 fn each_task_acts_as_its_user() {
     let ctl = Fleetctl::on(&FLEET, &["web1"]);
-    FLEET.sh("web1", "mkdir /srv/theirs && chown www-data: /srv/theirs").ended(0);
+    FLEET
+        .sh("web1", "mkdir /srv/theirs && chown www-data: /srv/theirs")
+        .ended(0);
     let play = ctl.write(
         "users.yml",
         r#"- hosts: web
@@ -40,7 +45,10 @@ fn each_task_acts_as_its_user() {
     ctl.apply(&play, &[]).ended(0);
     assert_eq!(owner_and_mode("web1", "/home/ops/own"), "ops:ops 600");
     assert_eq!(owner_and_mode("web1", "/srv/roots"), "root:root 644");
-    assert_eq!(owner_and_mode("web1", "/srv/theirs/file"), "www-data:www-data 640");
+    assert_eq!(
+        owner_and_mode("web1", "/srv/theirs/file"),
+        "www-data:www-data 640"
+    );
     ctl.apply(&play, &[]).ended(0).says("effects=2"); // The two commands.
 
     ctl.run(["rollback", "last"]).ended(0);
@@ -50,16 +58,28 @@ fn each_task_acts_as_its_user() {
 fn a_user_can_do_no_more_than_it_may() {
     let ctl = Fleetctl::on(&FLEET, &["web2"]);
     for (user, task) in [
-        ("    become_user: www-data\n", "copy: {dest: /srv/not-theirs, content: x, mode: \"0644\"}"),
-        ("    become: false\n", "copy: {dest: /srv/not-theirs, content: x, mode: \"0644\"}"),
+        (
+            "    become_user: www-data\n",
+            "copy: {dest: /srv/not-theirs, content: x, mode: \"0644\"}",
+        ),
+        (
+            "    become: false\n",
+            "copy: {dest: /srv/not-theirs, content: x, mode: \"0644\"}",
+        ),
     ] {
         let play = ctl.play(&format!("  tasks:\n  - {task}\n{user}"));
-        ctl.plan(&play, &[]).ended(3).says("cannot write /srv/not-theirs: permission denied");
-        ctl.apply(&play, &[]).ended(3).says("cannot write /srv/not-theirs: permission denied");
+        ctl.plan(&play, &[])
+            .ended(3)
+            .says("cannot write /srv/not-theirs: permission denied");
+        ctl.apply(&play, &[])
+            .ended(3)
+            .says("cannot write /srv/not-theirs: permission denied");
     }
     assert_eq!(FLEET.sh("web2", "ls /srv").text(), "");
     let nobody = ctl.play("  tasks:\n  - command: id\n    become_user: nosuchuser\n");
-    ctl.apply(&nobody, &[]).ended(3).says("there is no user `nosuchuser` on this host");
+    ctl.apply(&nobody, &[])
+        .ended(3)
+        .says("there is no user `nosuchuser` on this host");
 }
 
 #[test]
@@ -72,23 +92,32 @@ fn without_root_everything_stays_in_the_home() {
     ctl.apply(&play, &[]).ended(0);
     assert_eq!(owner_and_mode("web3", "/home/ops/own"), "ops:ops 600");
     assert!(!FLEET.sh("web3", "test -e /var/lib/fleetctl").success());
-    assert_eq!(owner_and_mode("web3", "/home/ops/.local/state/fleetctl"), "ops:ops 700");
+    assert_eq!(
+        owner_and_mode("web3", "/home/ops/.local/state/fleetctl"),
+        "ops:ops 700"
+    );
     ctl.apply(&play, &[]).ended(0).says("changed=0 effects=0");
 }
 
 #[test]
 fn sudo_may_ask_for_a_password() {
     let ctl = Fleetctl::on(&FLEET, &["web4"]).with_inventory(FLEET.inventory_for("ada"));
-    let play = ctl.play("  tasks:\n    - copy: {dest: /srv/asked, content: \"x\\n\", mode: \"0600\"}\n");
+    let play =
+        ctl.play("  tasks:\n    - copy: {dest: /srv/asked, content: \"x\\n\", mode: \"0600\"}\n");
     let right = ctl.write("right", "correct horse\n").display().to_string();
     let wrong = ctl.write("wrong", "battery staple\n").display().to_string();
 
     let refused = ctl.apply(&play, &["--become-password-file", &wrong]);
-    refused.ended(3).says("web4").says("password").keeps_silent_about("battery staple");
+    refused
+        .ended(3)
+        .says("web4")
+        .says("password")
+        .keeps_silent_about("battery staple");
     let unasked = ctl.apply(&play, &[]);
     unasked.ended(3).says("web4").says("password");
     assert!(!FLEET.sh("web4", "test -e /srv/asked").success());
 
-    ctl.apply(&play, &["--become-password-file", &right]).ended(0);
+    ctl.apply(&play, &["--become-password-file", &right])
+        .ended(0);
     assert_eq!(owner_and_mode("web4", "/srv/asked"), "root:root 600");
 }

@@ -38,11 +38,22 @@ fn handlers_run_once_and_in_the_order_in_which_they_are_written() {
 "#,
     );
     let plan = ctl.plan(&play, &[]);
-    plan.ended(0).says("? first").says("? second").says("? third").says("? by a handler").keeps_silent_about("? never");
+    plan.ended(0)
+        .says("? first")
+        .says("? second")
+        .says("? third")
+        .says("? by a handler")
+        .keeps_silent_about("? never");
     ctl.apply(&play, &[]).ended(0);
-    assert_eq!(FLEET.read("web1", "/srv/order"), "first\nsecond\nthird\nby a handler\n");
+    assert_eq!(
+        FLEET.read("web1", "/srv/order"),
+        "first\nsecond\nthird\nby a handler\n"
+    );
     ctl.apply(&play, &[]).ended(0).says("changed=0 effects=0");
-    assert_eq!(FLEET.read("web1", "/srv/order"), "first\nsecond\nthird\nby a handler\n");
+    assert_eq!(
+        FLEET.read("web1", "/srv/order"),
+        "first\nsecond\nthird\nby a handler\n"
+    );
 }
 
 #[test]
@@ -63,7 +74,10 @@ fn handlers_can_be_flushed_in_between() {
 "#,
     );
     ctl.apply(&play, &[]).ended(0);
-    assert_eq!(FLEET.read("web2", "/srv/order"), "handler\nbetween\nhandler\n");
+    assert_eq!(
+        FLEET.read("web2", "/srv/order"),
+        "handler\nbetween\nhandler\n"
+    );
 }
 
 #[test]
@@ -83,7 +97,9 @@ fn a_failed_handler_undoes_what_notified_it_and_runs_again_with_it() {
     assert_eq!(FLEET.sh("web3", "ls /srv").text(), "");
     // Nothing is left to be loaded: the change that notified it is not there any more.
     let other = ctl.play("  tasks:\n    - copy: {dest: /srv/ready, content: \"\", mode: \"0644\"}\n  handlers:\n    - name: load\n      shell: echo too early >> /tmp/order\n");
-    ctl.apply(&other, &[]).ended(0).keeps_silent_about("pending");
+    ctl.apply(&other, &[])
+        .ended(0)
+        .keeps_silent_about("pending");
     ctl.apply(&play, &[]).ended(0);
     assert_eq!(FLEET.read("web3", "/tmp/order"), "loaded\n");
 }
@@ -102,7 +118,9 @@ fn a_handler_that_failed_and_was_kept_stays_pending_until_it_succeeds() {
 "#,
     );
     ctl.apply(&play, &["--on-failure", "keep"]).ended(3);
-    ctl.apply(&play, &["--on-failure", "keep"]).ended(3).says("pending");
+    ctl.apply(&play, &["--on-failure", "keep"])
+        .ended(3)
+        .says("pending");
     FLEET.write("web4", "/srv/ready", "");
     ctl.plan(&play, &[]).ended(0).says("? load");
     ctl.apply(&play, &[]).ended(0).says("pending");

@@ -22,7 +22,8 @@ fn the_flagships_plan_shows_diffs_and_touches_nothing() {
     // Both hosts are alike, so they are shown once.
     plan.says("web[1-2] (2 hosts)");
     plan.says("/etc/nginx/nginx.conf");
-    plan.says("-	worker_connections 768;").says("+    worker_connections ");
+    plan.says("-	worker_connections 768;")
+        .says("+    worker_connections ");
     plan.says("net.core.somaxconn");
     plan.says("effects on 2 of 2 hosts");
     // What verifies the tuning runs commands, whose outcome nobody can know.

@@ -5,11 +5,16 @@ use std::sync::LazyLock;
 
 use fleet_tests::{Fleet, Fleetctl, HostState, Running, eventually};
 
-static FLEET: LazyLock<Fleet> = LazyLock::new(|| Fleet::up(5));
+static FLEET: LazyLock<Fleet> = LazyLock::new(|| Fleet::up(6));
 
 /// Changes this and that, and then is busy for as long as the test wants.
 fn begun(ctl: &Fleetctl, host: &str, seconds: u32) -> Running {
-    FLEET.sh(host, "cd /srv && echo old > edited && chmod 640 edited && echo gone > gone").ended(0);
+    FLEET
+        .sh(
+            host,
+            "cd /srv && echo old > edited && chmod 640 edited && echo gone > gone",
+        )
+        .ended(0);
     let play = ctl.play(&format!(
         r#"
   tasks:
@@ -23,14 +28,19 @@ fn begun(ctl: &Fleetctl, host: &str, seconds: u32) -> Running {
 "#
     ));
     let mut running = ctl.start_apply(&play, &[]);
-    running.until("the run sleeps", || FLEET.sh_inside(host, "pgrep -x sleep").success());
+    running.until("the run sleeps", || {
+        FLEET.sh_inside(host, "pgrep -x sleep").success()
+    });
     assert_eq!(FLEET.read(host, "/srv/edited"), "new\n");
     running
 }
 
 fn state_of_the_last_run(ctl: &Fleetctl, host: &str) -> String {
     let runs = ctl.journal(host);
-    runs.last().and_then(|run| run["state"].as_str()).unwrap_or("none").to_owned()
+    runs.last()
+        .and_then(|run| run["state"].as_str())
+        .unwrap_or("none")
+        .to_owned()
 }
 
 /// Another play, and what it leaves.
@@ -51,18 +61,28 @@ fn a_killed_helper_leaves_what_the_next_run_puts_right() {
     let ctl = Fleetctl::on(&FLEET, &["web1"]);
     let before = before("web1");
     let running = begun(&ctl, "web1", 600);
-    FLEET.sh("web1", "kill -9 $(pgrep '^helper-'); pkill -x sleep").ended(0);
+    FLEET
+        .sh("web1", "kill -9 $(pgrep '^helper-'); pkill -x sleep")
+        .ended(0);
     // Nobody can know how far it came, so a person is told.
-    running.wait().ended(7).says("was killed while `command`").says("play0.yml:11");
+    running
+        .wait()
+        .ended(7)
+        .says("was killed while `command`")
+        .says("play0.yml:11");
     assert_eq!(FLEET.read("web1", "/srv/edited"), "new\n");
     assert_eq!(state_of_the_last_run(&ctl, "web1"), "open");
 
     // Its lock is free: the kernel took it from the dead.
     let next = ctl.apply(&another(&ctl), &[]);
-    next.ended(0).says("recovered web1 was cut off in run").says("all is as it was");
+    next.ended(0)
+        .says("recovered web1 was cut off in run")
+        .says("rolled back: 7 effects undone");
     HostState::of(&FLEET, "web1").assert_same_as(&before);
     // Only once.
-    ctl.apply(&another(&ctl), &[]).ended(0).keeps_silent_about("recovered");
+    ctl.apply(&another(&ctl), &[])
+        .ended(0)
+        .keeps_silent_about("recovered");
 }
 
 #[test]
@@ -75,7 +95,9 @@ fn a_power_cut_leaves_what_the_next_run_puts_right() {
     FLEET.power_on("web2");
     assert_eq!(FLEET.read("web2", "/srv/edited"), "new\n");
 
-    ctl.apply(&another(&ctl), &[]).ended(0).says("recovered web2 was cut off in run");
+    ctl.apply(&another(&ctl), &[])
+        .ended(0)
+        .says("recovered web2 was cut off in run");
     HostState::of(&FLEET, "web2").assert_same_as(&before);
 }
 
@@ -87,9 +109,13 @@ fn a_killed_fleetctl_leaves_hosts_that_undo_by_themselves() {
     let running = begun(&ctl, "web3", 5);
     running.signal("KILL");
     assert_eq!(running.wait().code, -1);
-    eventually("web3 has undone the run", || state_of_the_last_run(&ctl, "web3") == "rolled_back");
+    eventually("web3 has undone the run", || {
+        state_of_the_last_run(&ctl, "web3") == "rolled_back"
+    });
     HostState::of(&FLEET, "web3").assert_same_as(&before);
-    ctl.apply(&another(&ctl), &[]).ended(0).keeps_silent_about("recovered");
+    ctl.apply(&another(&ctl), &[])
+        .ended(0)
+        .keeps_silent_about("recovered");
 }
 
 #[test]
@@ -99,9 +125,14 @@ fn a_cut_cable_leaves_a_host_that_undoes_by_itself() {
     FLEET.sh("web4", "echo x > /etc/another").ended(0);
     let running = begun(&ctl, "web4", 20);
     FLEET.cut("web4");
-    running.wait().ended(7).says("the host undoes this run by itself");
+    running
+        .wait()
+        .ended(7)
+        .says("the host undoes this run by itself");
     FLEET.mend("web4");
-    eventually("web4 has undone the run", || state_of_the_last_run(&ctl, "web4") == "rolled_back");
+    eventually("web4 has undone the run", || {
+        state_of_the_last_run(&ctl, "web4") == "rolled_back"
+    });
     HostState::of(&FLEET, "web4").assert_same_as(&before);
 }
 
@@ -109,7 +140,12 @@ fn a_cut_cable_leaves_a_host_that_undoes_by_itself() {
 #[test]
 fn a_helper_may_be_killed_at_any_moment() {
     let ctl = Fleetctl::on(&FLEET, &["web5"]);
-    FLEET.sh("web5", "cd /srv && for i in $(seq 30); do echo old $i > file$i; chmod 600 file$i; done").ended(0);
+    FLEET
+        .sh(
+            "web5",
+            "cd /srv && for i in $(seq 30); do echo old $i > file$i; chmod 600 file$i; done",
+        )
+        .ended(0);
     let play = ctl.play(
         r#"
   tasks:
@@ -148,4 +184,36 @@ fn a_helper_may_be_killed_at_any_moment() {
         HostState::of(&FLEET, "web5").assert_same_as(&before);
     }
     assert!(cut_off >= 3, "only {cut_off} helpers were killed in time");
+}
+
+#[test]
+fn a_full_disk_stops_no_undo() {
+    let ctl = Fleetctl::on(&FLEET, &["web6"]);
+    let nothing = ctl.play("  tasks:\n    - stat: {path: /srv}\n");
+    ctl.apply(&nothing, &[]).ended(0);
+    FLEET.sh("web6", "mount -t tmpfs -o size=256k none /var/lib/fleetctl/txn; cd /srv && for i in $(seq 60); do echo old > file$i; done").ended(0);
+    let before = HostState::of(&FLEET, "web6");
+    let play = ctl.play(
+        r#"
+  tasks:
+    - file: {path: "/srv/file{{ item }}", mode: "0600", owner: ops}
+      loop: "{{ range(1, 61) | list }}"
+"#,
+    );
+    let failed = ctl.apply(&play, &[]);
+    failed
+        .ended(7)
+        .says("cannot back up /srv/file")
+        .says("cannot write the journal")
+        .says("no space left on device");
+    HostState::of(&FLEET, "web6").assert_same_as(&before);
+
+    FLEET
+        .sh("web6", "mount -o remount,size=2m /var/lib/fleetctl/txn")
+        .ended(0);
+    ctl.apply(&nothing, &[]).ended(0).says("recovered web6");
+    HostState::of(&FLEET, "web6").assert_same_as(&before);
+    ctl.apply(&nothing, &[])
+        .ended(0)
+        .keeps_silent_about("recovered");
 }

@@ -11,13 +11,25 @@ static FLEET: LazyLock<Fleet> = LazyLock::new(|| Fleet::up(6));
 fn status(ctl: &Fleetctl, said: &Output, task: &str) -> String {
     said.ended(said.code);
     let folders = std::fs::read_dir(ctl.home().join("state/fleetctl/runs"));
-    let mut runs: Vec<_> = folders.into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    let mut runs: Vec<_> = folders
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
+        .collect();
     runs.sort();
-    let events = runs.last().and_then(|run| std::fs::read_to_string(run.join("events.jsonl")).ok());
+    let events = runs
+        .last()
+        .and_then(|run| std::fs::read_to_string(run.join("events.jsonl")).ok());
     let events = events.unwrap_or_default();
-    let ended = events.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
-    let ended = ended.filter(|event| event["event"] == "task_ended" && event["task"]["name"] == task);
-    let statuses: Vec<String> = ended.map(|event| event["status"].as_str().unwrap_or("?").to_owned()).collect();
+    let ended = events
+        .lines()
+        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+    let ended =
+        ended.filter(|event| event["event"] == "task_ended" && event["task"]["name"] == task);
+    let statuses: Vec<String> = ended
+        .map(|event| event["status"].as_str().unwrap_or("?").to_owned())
+        .collect();
     statuses.join(" ")
 }
 
@@ -65,7 +77,10 @@ fn what_a_plan_cannot_know_is_called_unknown() {
     ] {
         assert_eq!(status(&ctl, &plan, task), as_it_should_be, "{task}");
     }
-    plan.ended(0).says("? asks").says("known after apply").says("+web1 says hello");
+    plan.ended(0)
+        .says("? asks")
+        .says("known after apply")
+        .says("+web1 says hello");
     assert_eq!(FLEET.sh("web1", "ls /srv").text(), "");
 
     let applied = ctl.apply(&play, &[]);
@@ -81,14 +96,20 @@ fn what_a_plan_cannot_know_is_called_unknown() {
     ] {
         assert_eq!(status(&ctl, &applied, task), as_it_should_be, "{task}");
     }
-    assert_eq!(FLEET.sh("web1", "cd /srv && grep . *").text(), "condition:x\ndepends:web1\nknown:web1 says hello");
+    assert_eq!(
+        FLEET.sh("web1", "cd /srv && grep . *").text(),
+        "condition:x\ndepends:web1\nknown:web1 says hello"
+    );
 }
 
 #[test]
 fn a_plan_that_was_shown_allows_what_it_could_not_know() {
     let ctl = Fleetctl::on(&FLEET, &["web2"]);
     ctl.apply_on_a_terminal(&ctl.play(CONDITIONS), "y").ended(0);
-    assert_eq!(FLEET.sh("web2", "cd /srv && grep . *").text(), "condition:x\ndepends:web2\nknown:web2 says hello");
+    assert_eq!(
+        FLEET.sh("web2", "cd /srv && grep . *").text(),
+        "condition:x\ndepends:web2\nknown:web2 says hello"
+    );
 }
 
 #[test]
@@ -156,7 +177,10 @@ fn results_are_judged_as_the_playbook_says() {
     ] {
         assert_eq!(status(&ctl, &applied, task), as_it_should_be, "{task}");
     }
-    assert_eq!(FLEET.sh("web3", "cd /srv && ls && cat one two").text(), "one\nthree\ntwo\nfirst 0\nsecond 1");
+    assert_eq!(
+        FLEET.sh("web3", "cd /srv && ls && cat one two").text(),
+        "one\nthree\ntwo\nfirst 0\nsecond 1"
+    );
 
     let tagged = ctl.apply(&play, &["--tags", "extra"]);
     tagged.ended(0);
@@ -189,26 +213,53 @@ fn what_must_not_be_shown_is_nowhere() {
 "#,
     );
     let mut said = vec![ctl.plan(&play, &["-vv"]), ctl.plan(&play, &["--json"])];
-    said.extend([&["-vv", "--diff"][..], &["--json"], &["--diff", "--on-failure", "keep"]].map(|flags| ctl.apply(&play, flags)));
+    said.extend(
+        [
+            &["-vv", "--diff"][..],
+            &["--json"],
+            &["--diff", "--on-failure", "keep"],
+        ]
+        .map(|flags| ctl.apply(&play, flags)),
+    );
     for said in said {
         said.ended(3).keeps_silent_about("tapioca");
     }
-    assert_eq!(FLEET.read("web4", "/srv/config"), "password = tapioca-now\n");
+    assert_eq!(
+        FLEET.read("web4", "/srv/config"),
+        "password = tapioca-now\n"
+    );
 
     // The playbook itself has half of the secret; the runs have nothing of it.
-    let grep = Command::new("grep").args(["-rl", "tapioca"]).arg(ctl.home().join("state")).output();
-    assert_eq!(String::from_utf8_lossy(&grep.map(|grep| grep.stdout).unwrap_or_default()), "");
+    let grep = Command::new("grep")
+        .args(["-rl", "tapioca"])
+        .arg(ctl.home().join("state"))
+        .output();
+    assert_eq!(
+        String::from_utf8_lossy(&grep.map(|grep| grep.stdout).unwrap_or_default()),
+        ""
+    );
     // On the host a backup holds the old content, readable by root alone: without it there would be no undo.
-    let kept = FLEET.sh("web4", "grep -rl tapioca /var/lib/fleetctl /var/log; journalctl --no-pager | grep tapioca");
-    let unexpected: Vec<_> = kept.stdout.lines().filter(|line| !line.contains("/backup/")).collect();
+    let kept = FLEET.sh(
+        "web4",
+        "grep -rl tapioca /var/lib/fleetctl /var/log; journalctl --no-pager | grep tapioca",
+    );
+    let unexpected: Vec<_> = kept
+        .stdout
+        .lines()
+        .filter(|line| !line.contains("/backup/"))
+        .collect();
     assert_eq!(unexpected, Vec::<&str>::new());
-    assert_eq!(FLEET.sh("web4", "stat -c '%U %a' /var/lib/fleetctl").text(), "root 700");
+    assert_eq!(
+        FLEET.sh("web4", "stat -c '%U %a' /var/lib/fleetctl").text(),
+        "root 700"
+    );
 }
 
 /// A package with a service, in a repository on the host itself.
 const PACKAGE: &str = r#"set -e
-mkdir -p /tmp/demo/DEBIAN /tmp/demo/lib/systemd/system /srv/repo
+mkdir -p /tmp/demo/etc /tmp/demo/DEBIAN /tmp/demo/lib/systemd/system /srv/repo
 printf 'Package: demo-daemon\nVersion: 1.0\nArchitecture: all\nMaintainer: nobody <nobody@localhost>\nDescription: does nothing\n' > /tmp/demo/DEBIAN/control
+echo one=1 > /tmp/demo/etc/demo-daemon.ini; echo theirs > /tmp/demo/etc/demo-daemon.rc
 printf '[Service]\nExecStart=/bin/sleep infinity\n[Install]\nWantedBy=multi-user.target\n' > /tmp/demo/lib/systemd/system/demo-daemon.service
 dpkg-deb --build --root-owner-group /tmp/demo /srv/repo/demo-daemon.deb >/dev/null
 cd /srv/repo
@@ -231,17 +282,37 @@ fn a_service_of_a_package_that_is_not_there_yet_can_be_planned() {
     - name: its settings
       copy: {dest: /etc/demo-daemon.conf, content: "x\n", mode: "0644"}
       notify: restart it
+    - name: a file that comes with it
+      copy: {dest: /etc/demo-daemon.rc, content: "ours\n", mode: "0644"}
+    - name: a line of a file that comes with it
+      lineinfile: {path: /etc/demo-daemon.ini, regexp: ^one=, line: one=2}
+      notify: restart it
   handlers:
     - name: restart it
       service: {name: demo-daemon, state: restarted}
 "#,
     );
     let plan = ctl.plan(&play, &[]);
-    plan.ended(0).says("package demo-daemon").says("absent → 1.0").says("start demo-daemon.service").says("assumed: checked again at apply");
+    plan.ended(0)
+        .says("package demo-daemon")
+        .says("absent → 1.0")
+        .says("start demo-daemon.service")
+        .says("assumed: checked again at apply");
     assert!(!FLEET.sh("web5", "dpkg -s demo-daemon").success());
 
-    ctl.apply(&play, &[]).ended(0);
-    assert_eq!(FLEET.sh("web5", "systemctl is-active demo-daemon && systemctl is-enabled demo-daemon").text(), "active\nenabled");
+    // What was shown can be applied, though it could not all be seen before.
+    ctl.apply_on_a_terminal(&play, "y").ended(0);
+    assert_eq!(FLEET.read("web5", "/etc/demo-daemon.ini"), "one=2\n");
+    assert_eq!(FLEET.read("web5", "/etc/demo-daemon.rc"), "ours\n");
+    assert_eq!(
+        FLEET
+            .sh(
+                "web5",
+                "systemctl is-active demo-daemon && systemctl is-enabled demo-daemon"
+            )
+            .text(),
+        "active\nenabled"
+    );
     ctl.apply(&play, &[]).ended(0).says("changed=0 effects=0");
 
     ctl.run(["rollback", "last"]).ended(0);
@@ -260,7 +331,21 @@ fn a_service_of_a_package_goes_with_it() {
 "#,
     );
     ctl.apply(&play, &[]).ended(3).says("web6 rolled back");
-    assert!(!FLEET.sh("web6", "dpkg -s demo-daemon 2>/dev/null | grep -q '^Status: install ok'").success());
-    assert!(!FLEET.sh("web6", "systemctl is-active demo-daemon").success());
-    assert_eq!(FLEET.sh("web6", "systemctl is-system-running").text(), "running");
+    assert!(
+        !FLEET
+            .sh(
+                "web6",
+                "dpkg -s demo-daemon 2>/dev/null | grep -q '^Status: install ok'"
+            )
+            .success()
+    );
+    assert!(
+        !FLEET
+            .sh("web6", "systemctl is-active demo-daemon")
+            .success()
+    );
+    assert_eq!(
+        FLEET.sh("web6", "systemctl is-system-running").text(),
+        "running"
+    );
 }

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use fleet_tests::{Fleet, Fleetctl, HostState, eventually};
 
-static FLEET: LazyLock<Fleet> = LazyLock::new(|| Fleet::up(12));
+static FLEET: LazyLock<Fleet> = LazyLock::new(|| Fleet::up(14));
 
 fn in_this_repository(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path)
@@ -34,7 +34,10 @@ fn what_nginx_refuses_is_undone_and_nginx_has_the_word() {
 #[test]
 fn what_nginx_refuses_is_not_even_put_in_place_with_validate() {
     let ctl = Fleetctl::on(&FLEET, &["web2"]);
-    ctl.write("broken.conf.j2", "# For {{ inventory_hostname }}.\nserver_tokens off\ngzip on;\n");
+    ctl.write(
+        "broken.conf.j2",
+        "# For {{ inventory_hostname }}.\nserver_tokens off\ngzip on;\n",
+    );
     let before = HostState::of(&FLEET, "web2");
     let processes = nginx("web2");
     let play = ctl.play(
@@ -51,7 +54,10 @@ fn what_nginx_refuses_is_not_even_put_in_place_with_validate() {
     let planned = ctl.plan(&play, &[]);
     planned.ended(3).says("/etc/nginx/conf.d/broken.conf:3");
     let failed = ctl.apply(&play, &[]);
-    failed.ended(3).says("/etc/nginx/conf.d/broken.conf:3").says("web2 rolled back: 2 effects undone");
+    failed
+        .ended(3)
+        .says("/etc/nginx/conf.d/broken.conf:3")
+        .says("web2 rolled back: 2 effects undone");
     HostState::of(&FLEET, "web2").assert_same_as(&before);
     assert_eq!(nginx("web2"), processes);
 }
@@ -60,9 +66,14 @@ fn what_nginx_refuses_is_not_even_put_in_place_with_validate() {
 fn a_refused_reload_is_undone() {
     let ctl = Fleetctl::on(&FLEET, &["web3"]);
     // `nginx -t` does not listen on the port that another process holds; the reload tries to.
-    let listener = "systemd-run --quiet --unit=squatter --collect systemd-socket-activate -l 8081 /bin/cat";
+    let listener =
+        "systemd-run --quiet --unit=squatter --collect systemd-socket-activate -l 8081 /bin/cat";
     FLEET.sh("web3", listener).ended(0);
-    eventually("port 8081 is taken", || FLEET.sh("web3", "ss -Hltn 'sport = :8081' | grep -q .").success());
+    eventually("port 8081 is taken", || {
+        FLEET
+            .sh("web3", "ss -Hltn 'sport = :8081' | grep -q .")
+            .success()
+    });
     let before = HostState::of(&FLEET, "web3");
     let processes = nginx("web3");
     let play = ctl.play(
@@ -80,13 +91,22 @@ fn a_refused_reload_is_undone() {
     HostState::of(&FLEET, "web3").assert_same_as(&before);
     // The same master serves the old configuration.
     assert_eq!(nginx("web3")[0], processes[0]);
-    assert!(FLEET.sh("web3", "curl -fsS http://127.0.0.1/ >/dev/null").success());
+    assert!(
+        FLEET
+            .sh("web3", "curl -fsS http://127.0.0.1/ >/dev/null")
+            .success()
+    );
 }
 
 #[test]
 fn a_failed_validation_leaves_the_target_alone_and_also_that_of_a_link() {
     let ctl = Fleetctl::on(&FLEET, &["web4"]);
-    FLEET.sh("web4", "echo old > /srv/plain; echo old > /srv/target; ln -s target /srv/link").ended(0);
+    FLEET
+        .sh(
+            "web4",
+            "echo old > /srv/plain; echo old > /srv/target; ln -s target /srv/link",
+        )
+        .ended(0);
     let look = "cd /srv && ls && stat -c '%n %i %Z' * && cat plain link";
     let before = FLEET.sh("web4", look).text().to_owned();
     for dest in ["/srv/plain", "/srv/link", "/srv/absent"] {
@@ -96,7 +116,10 @@ fn a_failed_validation_leaves_the_target_alone_and_also_that_of_a_link() {
     - copy: {{dest: {dest}, content: "new\n", mode: "0644", validate: /bin/false %s}}
 "#
         ));
-        ctl.apply(&play, &[]).ended(3).says("which was not put in place").says("rolled back: nothing was left to undo");
+        ctl.apply(&play, &[])
+            .ended(3)
+            .says("which was not put in place")
+            .says("rolled back: nothing was left to undo");
     }
     // The folder was written to, but none of its files.
     assert_eq!(FLEET.sh("web4", look).text(), before);
@@ -127,22 +150,36 @@ fn a_whole_run_can_be_rolled_back() {
     let before = HostState::of(&FLEET, "web5");
     let play = ctl.play(MUCH);
     ctl.apply(&play, &[]).ended(0);
-    assert_eq!(FLEET.read("web5", "/proc/sys/net/ipv4/tcp_fin_timeout"), "17\n");
+    assert_eq!(
+        FLEET.read("web5", "/proc/sys/net/ipv4/tcp_fin_timeout"),
+        "17\n"
+    );
     assert!(!FLEET.sh("web5", "systemctl is-active nginx").success());
 
-    ctl.run(["rollback", "last"]).ended(0).says("web5 rolled back");
+    ctl.run(["rollback", "last"])
+        .ended(0)
+        .says("web5 rolled back");
     HostState::of(&FLEET, "web5").assert_same_as(&before);
 
     // By its name, too; and once more, which finds nothing left to do.
     ctl.apply(&play, &[]).ended(0);
     let journal = ctl.journal("web5");
-    let run = journal.last().and_then(|run| run["run"].as_str()).unwrap_or_default().to_owned();
+    let run = journal
+        .last()
+        .and_then(|run| run["run"].as_str())
+        .unwrap_or_default()
+        .to_owned();
     ctl.run(["rollback", &run]).ended(0);
     HostState::of(&FLEET, "web5").assert_same_as(&before);
     ctl.run(["rollback", &run]).ended(0);
     HostState::of(&FLEET, "web5").assert_same_as(&before);
-    assert_eq!(ctl.journal("web5").last().map(|run| run["state"].clone()), Some("rolled_back".into()));
-    ctl.run(["rollback", "20200101-000000-none"]).ended(11).says("there is no run `20200101-000000-none`");
+    assert_eq!(
+        ctl.journal("web5").last().map(|run| run["state"].clone()),
+        Some("rolled_back".into())
+    );
+    ctl.run(["rollback", "20200101-000000-none"])
+        .ended(11)
+        .says("there is no run `20200101-000000-none`");
 }
 
 #[test]
@@ -153,22 +190,38 @@ fn a_rollback_leaves_what_somebody_else_has_changed_since() {
     FLEET.write("web6", "/srv/edited", "by hand\n");
 
     let undone = ctl.run(["rollback", "last"]);
-    undone.ended(7).says("/srv/edited").says("somebody else has changed it since");
+    undone
+        .ended(7)
+        .says("/srv/edited")
+        .says("somebody else has changed it since");
     assert_eq!(FLEET.read("web6", "/srv/edited"), "by hand\n");
     assert_eq!(FLEET.read("web6", "/srv/gone"), "gone\n");
-    assert_eq!(FLEET.read("web6", "/proc/sys/net/ipv4/tcp_fin_timeout"), "60\n");
-    assert_eq!(ctl.journal("web6").last().map(|run| run["state"].clone()), Some("rollback_conflict".into()));
+    assert_eq!(
+        FLEET.read("web6", "/proc/sys/net/ipv4/tcp_fin_timeout"),
+        "60\n"
+    );
+    assert_eq!(
+        ctl.journal("web6").last().map(|run| run["state"].clone()),
+        Some("rollback_conflict".into())
+    );
 }
 
 #[test]
 fn the_flagship_can_be_rolled_back_with_all_that_it_restarted() {
     let ctl = Fleetctl::on(&FLEET, &["web7"]);
     let before = HostState::of(&FLEET, "web7");
-    ctl.apply(&in_this_repository("playbooks/nginx-static.yml"), &["--no-bench"]).ended(0);
+    ctl.apply(
+        &in_this_repository("playbooks/nginx-static.yml"),
+        &["--no-bench"],
+    )
+    .ended(0);
     ctl.run(["rollback", "last"]).ended(0);
     HostState::of(&FLEET, "web7").assert_same_as(&before);
     let limits = "grep 'Max open files' /proc/$(cat /run/nginx.pid)/limits | awk '{print $4}'";
-    assert_eq!(FLEET.sh("web7", limits).text(), FLEET.sh("web8", limits).text());
+    assert_eq!(
+        FLEET.sh("web7", limits).text(),
+        FLEET.sh("web8", limits).text()
+    );
 }
 
 #[test]
@@ -179,7 +232,10 @@ fn a_run_of_a_user_without_root_can_be_rolled_back() {
         "- hosts: web\n  gather_facts: false\n  tasks:\n    - copy: {dest: ~/own, content: \"mine\\n\", mode: \"0600\"}\n",
     );
     ctl.apply(&play, &[]).ended(0);
-    assert_eq!(FLEET.sh("web8", "stat -c '%U %a' /home/ops/own").text(), "ops 600");
+    assert_eq!(
+        FLEET.sh("web8", "stat -c '%U %a' /home/ops/own").text(),
+        "ops 600"
+    );
     ctl.run(["rollback", "last"]).ended(0).says("rolled back");
     assert!(!FLEET.sh("web8", "test -e /home/ops/own").success());
 }
@@ -189,14 +245,24 @@ fn runs_are_rolled_back_from_the_last_to_the_first() {
     let ctl = Fleetctl::on(&FLEET, &["web9"]);
     FLEET.write("web9", "/srv/file", "0\n");
     let write = |text: &str| {
-        let play = ctl.play(&format!("  tasks:\n    - copy: {{dest: /srv/file, content: \"{text}\\n\"}}\n"));
+        let play = ctl.play(&format!(
+            "  tasks:\n    - copy: {{dest: /srv/file, content: \"{text}\\n\"}}\n"
+        ));
         let applied = ctl.apply(&play, &[]);
-        let last = applied.ended(0).stdout.lines().last().unwrap_or_default().to_owned();
+        let last = applied
+            .ended(0)
+            .stdout
+            .lines()
+            .last()
+            .unwrap_or_default()
+            .to_owned();
         last.trim_start_matches("run ").to_owned()
     };
     let (first, second) = (write("1"), write("2"));
     // What the second run wrote is somebody else's change to the first.
-    ctl.run(["rollback", &first]).ended(7).says("somebody else has changed it since");
+    ctl.run(["rollback", &first])
+        .ended(7)
+        .says("somebody else has changed it since");
     assert_eq!(FLEET.read("web9", "/srv/file"), "2\n");
     ctl.run(["rollback", &second]).ended(0);
     assert_eq!(FLEET.read("web9", "/srv/file"), "1\n");
@@ -216,7 +282,11 @@ fn a_kernel_parameter_that_the_host_refuses_undoes_the_run() {
 "#,
     );
     let failed = ctl.apply(&play, &[]);
-    failed.ended(3).says("vm.swappiness").says("read-only").says("web10 rolled back: 2 effects undone");
+    failed
+        .ended(3)
+        .says("vm.swappiness")
+        .says("read-only")
+        .says("web10 rolled back: 2 effects undone");
     HostState::of(&FLEET, "web10").assert_same_as(&before);
 }
 
@@ -235,9 +305,21 @@ fn a_service_that_does_not_start_goes_with_its_unit() {
 "#,
     );
     let failed = ctl.apply(&play, &[]);
-    failed.ended(3).says("stillborn.service is failed").says("I cannot live").says("web11 rolled back");
+    failed
+        .ended(3)
+        .says("stillborn.service is failed")
+        .says("I cannot live")
+        .says("web11 rolled back");
     HostState::of(&FLEET, "web11").assert_same_as(&before);
-    assert_eq!(FLEET.sh("web11", "systemctl --failed --no-legend; systemctl is-system-running").text(), "running");
+    assert_eq!(
+        FLEET
+            .sh(
+                "web11",
+                "systemctl --failed --no-legend; systemctl is-system-running"
+            )
+            .text(),
+        "running"
+    );
 }
 
 #[test]
@@ -247,14 +329,62 @@ fn a_file_that_cannot_be_changed_undoes_the_run() {
     FLEET.sh("web12", "mkdir /srv/small && mount -t tmpfs -o size=64k none /srv/small && echo x > /srv/small/kept && touch /srv/mounted && mount --bind /etc/hostname /srv/mounted").ended(0);
     let before = HostState::of(&FLEET, "web12");
     for (task, why) in [
-        ("copy: {dest: /srv/small/large, content: \"{{ 'x' * 100000 }}\", mode: \"0644\"}", "no space is left on the file system"),
-        ("copy: {dest: /srv/small/kept, content: \"{{ 'x' * 100000 }}\", mode: \"0644\"}", "no space is left on the file system"),
-        ("copy: {dest: /srv/mounted, content: x, mode: \"0644\"}", "it is a mount point"),
-        ("copy: {dest: /proc/sys/nothing, content: x, mode: \"0644\"}", "cannot write /proc/sys/nothing"),
+        (
+            "copy: {dest: /srv/small/large, content: \"{{ 'x' * 100000 }}\", mode: \"0644\"}",
+            "no space is left on the file system",
+        ),
+        (
+            "copy: {dest: /srv/small/kept, content: \"{{ 'x' * 100000 }}\", mode: \"0644\"}",
+            "no space is left on the file system",
+        ),
+        (
+            "copy: {dest: /srv/mounted, content: x, mode: \"0644\"}",
+            "it is a mount point",
+        ),
+        (
+            "copy: {dest: /proc/sys/nothing, content: x, mode: \"0644\"}",
+            "cannot write /proc/sys/nothing",
+        ),
     ] {
-        let play = ctl.play(&format!("  tasks:\n    - copy: {{dest: /srv/first, content: x, mode: \"0644\"}}\n    - {task}\n"));
-        ctl.apply(&play, &[]).ended(3).says(why).says("web12 rolled back: 1 effect undone, all is as it was");
+        let play = ctl.play(&format!(
+            "  tasks:\n    - copy: {{dest: /srv/first, content: x, mode: \"0644\"}}\n    - {task}\n"
+        ));
+        ctl.apply(&play, &[])
+            .ended(3)
+            .says(why)
+            .says("web12 rolled back: 1 effect undone, all is as it was");
         HostState::of(&FLEET, "web12").assert_same_as(&before);
-        assert_eq!(FLEET.sh("web12", "ls -A /srv /srv/small").text(), "/srv:\nmounted\nsmall\n\n/srv/small:\nkept");
+        assert_eq!(
+            FLEET.sh("web12", "ls -A /srv /srv/small").text(),
+            "/srv:\nmounted\nsmall\n\n/srv/small:\nkept"
+        );
     }
+}
+
+#[test]
+fn a_run_can_be_rolled_back_host_by_host() {
+    let ctl = Fleetctl::on(&FLEET, &["web13", "web14"]);
+    let play = ctl.play("  tasks:\n    - copy: {dest: /srv/made, content: x, mode: \"0644\"}\n");
+    ctl.apply(&play, &[]).ended(0);
+    let made = |host: &str| FLEET.sh(host, "test -e /srv/made").success();
+
+    ctl.run(["rollback", "-l", "web13", "last"])
+        .ended(0)
+        .says("web13 rolled back")
+        .keeps_silent_about("web14");
+    assert_eq!((made("web13"), made("web14")), (false, true));
+
+    // A host that cannot be reached keeps its change, until it is asked again.
+    FLEET.cut("web14");
+    ctl.run(["host", "disconnect", "--all"]).ended(0);
+    let rollback = ["rollback", "-T", "2", "last"];
+    ctl.run(rollback)
+        .ended(4)
+        .says("web13 rolled back")
+        .says("web14");
+    FLEET.mend("web14");
+    ctl.run(rollback)
+        .ended(0)
+        .says("web14 rolled back: 1 effect undone, all is as it was");
+    assert_eq!((made("web13"), made("web14")), (false, false));
 }

@@ -179,21 +179,43 @@ impl Effect {
     /// what an apply compares with its plan before it writes.
     #[must_use]
     pub fn digest(&self) -> String {
+        self.digest_as(self.assumed)
+    }
+
+    /// Whether a plan that showed the effects with these digests has shown this one: the very change, or, where
+    /// the plan could only assume what is there now, the same outcome.
+    #[must_use]
+    pub fn is_among(&self, planned: &[String]) -> bool {
+        [false, true]
+            .map(|assumed| self.digest_as(assumed))
+            .iter()
+            .any(|digest| planned.contains(digest))
+    }
+
+    fn digest_as(&self, assumed: bool) -> String {
         use sha2::{Digest, Sha256};
         let mut bare = self.what.clone();
-        if let What::File { before, after, .. } = &mut bare {
-            before.forget_bytes();
-            after.forget_bytes();
+        match &mut bare {
+            What::File { before, after, .. } => {
+                before.forget_bytes();
+                after.forget_bytes();
+                if assumed {
+                    *before = Entry::Absent;
+                }
+            }
+            // A unit's state moves by itself between a plan and its apply; what is done to it does not.
+            What::Unit { before, after, .. } => {
+                before.clear();
+                after.clear();
+            }
+            What::Sysctl { before, .. } if assumed => before.clear(),
+            What::Package { before, .. } if assumed => *before = None,
+            What::Sysctl { .. } | What::Package { .. } | What::Command { .. } => {}
         }
-        // A unit's state moves by itself between a plan and its apply; what is done to it does not.
-        if let What::Unit { before, after, .. } = &mut bare {
-            before.clear();
-            after.clear();
-        }
-        let bytes = postcard::to_allocvec(&bare).unwrap_or_default();
+        let bytes = postcard::to_allocvec(&(assumed, bare)).unwrap_or_default();
         Sha256::digest(bytes)
             .iter()
-            .map(|b| format!("{b:02x}"))
+            .map(|byte| format!("{byte:02x}"))
             .collect()
     }
 }
@@ -227,6 +249,37 @@ impl Effect {
     /// Whether a service stops answering for a moment, or for good.
     #[must_use]
     pub fn interrupts(&self) -> bool {
-        matches!(self.what, What::Unit { action: UnitAction::Restart | UnitAction::Stop, .. })
+        matches!(
+            self.what,
+            What::Unit {
+                action: UnitAction::Restart | UnitAction::Stop,
+                ..
+            }
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_effect_is_in_the_plan_when_it_is_the_very_one_or_its_before_was_assumed() {
+        let set = |before: &str, after: &str, assumed| Effect {
+            what: What::Sysctl {
+                key: "net.core.somaxconn".into(),
+                before: before.into(),
+                after: after.into(),
+            },
+            undo: UndoClass::Exact,
+            assumed,
+            secret: false,
+        };
+        let found = set("4096", "8192", false);
+        assert!(found.is_among(&[set("4096", "8192", false).digest()]));
+        assert!(!found.is_among(&[set("128", "8192", false).digest()]));
+        assert!(found.is_among(&[set("128", "8192", true).digest()]));
+        assert!(!found.is_among(&[set("128", "16384", true).digest()]));
+        assert!(!found.is_among(&[]));
     }
 }

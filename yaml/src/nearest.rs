@@ -80,7 +80,11 @@ mod tests {
     #[test]
     fn of_several_the_nearest_is_meant() {
         assert_eq!(nearest("stats", ["state", "stat"]), Some("state"));
-        assert_eq!(nearest("taks", ["tags", "tasks"]), Some("tasks"), "a letter was dropped");
+        assert_eq!(
+            nearest("taks", ["tags", "tasks"]),
+            Some("tasks"),
+            "a letter was dropped"
+        );
         assert_eq!(
             nearest("become-user", ["become", "become_user"]),
             Some("become_user")

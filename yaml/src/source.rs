@@ -161,7 +161,10 @@ fn neighbour(path: &Path) -> Option<String> {
         .flatten()
         .filter_map(|entry| entry.file_name().into_string().ok())
         .collect();
-    let near = nearest(path.file_name()?.to_str()?, names.iter().map(String::as_str))?;
+    let near = nearest(
+        path.file_name()?.to_str()?,
+        names.iter().map(String::as_str),
+    )?;
     Some(path.with_file_name(near).display().to_string())
 }
 

@@ -33,8 +33,12 @@ impl Doc {
 
 fn find<'p>(pages: &'p [Page], name: &str) -> Result<&'p Page> {
     let bare = name.rsplit('.').next().unwrap_or(name);
-    let names = pages.iter().flat_map(|page| std::iter::once(page.name).chain(page.aliases.iter().copied()));
-    let found = pages.iter().find(|page| page.name == bare || page.aliases.contains(&bare));
+    let names = pages
+        .iter()
+        .flat_map(|page| std::iter::once(page.name).chain(page.aliases.iter().copied()));
+    let found = pages
+        .iter()
+        .find(|page| page.name == bare || page.aliases.contains(&bare));
     found.ok_or_else(|| {
         let hint = match fleet_engine::nearest(bare, names) {
             Some(near) => format!("did you mean `{near}`?"),
@@ -45,7 +49,11 @@ fn find<'p>(pages: &'p [Page], name: &str) -> Result<&'p Page> {
 }
 
 fn list(pages: &[Page]) -> String {
-    let width = pages.iter().map(|page| page.name.len()).max().unwrap_or_default();
+    let width = pages
+        .iter()
+        .map(|page| page.name.len())
+        .max()
+        .unwrap_or_default();
     pages.iter().fold(String::new(), |mut text, page| {
         let name = paint(HEADING, format!("{:width$}", page.name));
         let _ = writeln!(text, "{name}  {}", page.summary());
@@ -56,14 +64,27 @@ fn list(pages: &[Page]) -> String {
 fn one(page: &Page) -> String {
     let mut text = paint(HEADING, page.name);
     if !page.aliases.is_empty() {
-        let _ = write!(text, " {}", paint(QUIET, format!("(or {})", page.aliases.join(", "))));
+        let _ = write!(
+            text,
+            " {}",
+            paint(QUIET, format!("(or {})", page.aliases.join(", ")))
+        );
     }
     let _ = writeln!(text, "\n\n{}", page.text);
     if let Some(argument) = page.free_form {
-        let _ = writeln!(text, "\n`{}: text` is short for its argument `{argument}`.", page.name);
+        let _ = writeln!(
+            text,
+            "\n`{}: text` is short for its argument `{argument}`.",
+            page.name
+        );
     }
     for argument in &page.arguments {
-        let _ = writeln!(text, "\n  {}  {}", paint(HEADING, &argument.name), paint(QUIET, terms(argument)));
+        let _ = writeln!(
+            text,
+            "\n  {}  {}",
+            paint(HEADING, &argument.name),
+            paint(QUIET, terms(argument))
+        );
         let _ = writeln!(text, "      {}", argument.text);
     }
     text
@@ -97,21 +118,33 @@ fn markdown(pages: &[Page]) -> String {
         }
         let _ = writeln!(text, "{}", page.text);
         if let Some(argument) = page.free_form {
-            let _ = writeln!(text, "\n`{}: text` is short for its argument `{argument}`.", page.name);
+            let _ = writeln!(
+                text,
+                "\n`{}: text` is short for its argument `{argument}`.",
+                page.name
+            );
         }
         if page.arguments.is_empty() {
             continue;
         }
         text.push_str("\n| argument | takes | default | meaning |\n|---|---|---|---|\n");
         for argument in &page.arguments {
-            let aliases = argument.aliases.iter().map(|alias| format!(", `{alias}`")).collect::<String>();
+            let aliases = argument
+                .aliases
+                .iter()
+                .map(|alias| format!(", `{alias}`"))
+                .collect::<String>();
             let default = match &argument.default {
                 Some(default) => format!("`{default}`"),
                 None if argument.required => "**required**".to_owned(),
                 None => String::new(),
             };
             let meaning = argument.text.replace("\n\n", "<br>").replace('|', "\\|");
-            let _ = writeln!(text, "| `{}`{aliases} | {} | {default} | {meaning} |", argument.name, argument.takes);
+            let _ = writeln!(
+                text,
+                "| `{}`{aliases} | {} | {default} | {meaning} |",
+                argument.name, argument.takes
+            );
         }
     }
     text

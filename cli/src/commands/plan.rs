@@ -1,7 +1,7 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use fleet_engine::{plan, recap::Recap, run::Run};
+use fleet_engine::{event::Event, plan, recap::Recap, run::Run};
 use fleet_wire::Mode;
 
 use super::listing;
@@ -72,6 +72,9 @@ pub(crate) async fn make(run: Run, style: Style, mut folder: Option<Folder>, sil
     let mut plan = plan::Plan::default();
     let recap = crate::follow::follow(run, |event| {
         plan.take(event);
+        if let (true, Event::Warning { text, .. }) = (silent, event) {
+            anstream::eprintln!("warning: {text}");
+        }
         if let Some(folder) = &mut folder {
             // The folder is a record; without it the plan itself is as good.
             let _ = folder.event(event);

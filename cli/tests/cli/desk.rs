@@ -13,8 +13,13 @@ pub(crate) struct Desk {
 impl Desk {
     /// An empty one with the inventory `hosts.yml`: `web1` and `web2` in the group `web`, `db1` in `db`.
     pub(crate) fn new() -> Self {
-        let desk = Self { dir: tempfile::tempdir().unwrap() };
-        desk.file("hosts.yml", "all:\n  children:\n    web: {hosts: {web1: , web2: }}\n    db: {hosts: {db1: }}\n");
+        let desk = Self {
+            dir: tempfile::tempdir().unwrap(),
+        };
+        desk.file(
+            "hosts.yml",
+            "all:\n  children:\n    web: {hosts: {web1: , web2: }}\n    db: {hosts: {db1: }}\n",
+        );
         desk
     }
 
@@ -30,7 +35,10 @@ impl Desk {
         let desk = Self::new();
         let head = "- hosts: localhost\n  connection: local\n  gather_facts: false\n";
         desk.file("site.yml", &format!("{head}{tasks}"));
-        desk.file("here.yml", "all: {hosts: {localhost: {fleetctl_state_dir: $DESK/state}}}\n");
+        desk.file(
+            "here.yml",
+            "all: {hosts: {localhost: {fleetctl_state_dir: $DESK/state}}}\n",
+        );
         desk
     }
 
@@ -42,7 +50,11 @@ impl Desk {
     pub(crate) fn file(&self, name: &str, text: &str) -> &Self {
         let path = self.path().join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text.replace("$DESK", &self.path().display().to_string())).unwrap();
+        fs::write(
+            path,
+            text.replace("$DESK", &self.path().display().to_string()),
+        )
+        .unwrap();
         self
     }
 
@@ -65,9 +77,18 @@ impl Desk {
     /// `fleetctl` with words that are parted by blanks; a part in single quotes is one word.
     pub(crate) fn output(&self, line: &str) -> std::process::Output {
         let mut command = Command::cargo_bin("fleetctl").unwrap();
-        command.env_clear().env("PATH", std::env::var_os("PATH").unwrap());
-        command.env("HOME", self.path()).env("NO_COLOR", "1").env("USER", "ops");
-        command.current_dir(self.path()).args(words(line)).output().unwrap()
+        command
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap());
+        command
+            .env("HOME", self.path())
+            .env("NO_COLOR", "1")
+            .env("USER", "ops");
+        command
+            .current_dir(self.path())
+            .args(words(line))
+            .output()
+            .unwrap()
     }
 
     /// Without what differs from run to run: this directory's name, and the run's.

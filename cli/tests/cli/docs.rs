@@ -8,9 +8,18 @@ fn the_page_of_the_modules_is_what_the_program_prints() {
     let made = Desk::new().output("doc --markdown");
     let made = String::from_utf8(made.stdout).unwrap();
     let kept = include_str!("../../../docs/modules.md");
-    let differs = made.lines().zip(kept.lines()).find(|(made, kept)| made != kept);
-    assert_eq!(differs, None, "run `fleetctl doc --markdown > docs/modules.md`");
-    assert_eq!(made, kept, "run `fleetctl doc --markdown > docs/modules.md`");
+    let differs = made
+        .lines()
+        .zip(kept.lines())
+        .find(|(made, kept)| made != kept);
+    assert_eq!(
+        differs, None,
+        "run `fleetctl doc --markdown > docs/modules.md`"
+    );
+    assert_eq!(
+        made, kept,
+        "run `fleetctl doc --markdown > docs/modules.md`"
+    );
 }
 
 #[test]
@@ -37,5 +46,8 @@ fn one_module_is_shown_with_its_arguments() {
     ");
     assert_eq!(desk.run("doc ansible.posix.sysctl"), desk.run("doc sysctl"));
     let list = desk.run("doc");
-    assert!(list.contains("lineinfile") && list.contains("template") && !list.contains("_load"), "{list}");
+    assert!(
+        list.contains("lineinfile") && list.contains("template") && !list.contains("_load"),
+        "{list}"
+    );
 }

@@ -38,7 +38,10 @@ fn of_the_program() {
               Print version
     --- exit 0
     ");
-    assert!(desk.run("").contains("Usage: fleetctl <COMMAND>"), "without anything, too");
+    assert!(
+        desk.run("").contains("Usage: fleetctl <COMMAND>"),
+        "without anything, too"
+    );
     assert!(desk.run("--version").starts_with("fleetctl 0."));
 }
 
@@ -91,9 +94,16 @@ fn a_wrong_command_line_is_told_and_ends_with_64() {
 fn the_commands_of_the_readme_exist() {
     let readme = include_str!("../../../README.md");
     let mut tried = 0;
-    for line in readme.lines().filter_map(|line| line.strip_prefix("    fleetctl ")) {
-        let verbs = line.split_whitespace().take_while(|word| word.starts_with(|c: char| c.is_ascii_lowercase()) && !word.contains('/'));
-        let verbs: Vec<_> = verbs.take(if line.starts_with("host") { 2 } else { 1 }).collect();
+    for line in readme
+        .lines()
+        .filter_map(|line| line.strip_prefix("    fleetctl "))
+    {
+        let verbs = line.split_whitespace().take_while(|word| {
+            word.starts_with(|c: char| c.is_ascii_lowercase()) && !word.contains('/')
+        });
+        let verbs: Vec<_> = verbs
+            .take(if line.starts_with("host") { 2 } else { 1 })
+            .collect();
         let said = Desk::new().run(&format!("{} --help", verbs.join(" ")));
         assert!(said.ends_with("--- exit 0"), "{line}: {said}");
         for flag in line.split_whitespace().filter(|word| word.starts_with('-')) {

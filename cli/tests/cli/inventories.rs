@@ -18,7 +18,9 @@ fn what_is_sound_is_counted() {
 #[test]
 fn a_broken_inventory_in_ini() {
     let desk = desk();
-    desk.file("open.ini", "[web\nweb1\n").file("kind.ini", "[web:chldren]\ndb\n").file("var.ini", "[web]\nweb1 ansible_port\n");
+    desk.file("open.ini", "[web\nweb1\n")
+        .file("kind.ini", "[web:chldren]\ndb\n")
+        .file("var.ini", "[web]\nweb1 ansible_port\n");
     insta::assert_snapshot!(desk.run("validate -i open.ini site.yml"), @"
     --- stderr
     error[F0203]: a heading that is never closed
@@ -55,7 +57,9 @@ fn a_broken_inventory_in_ini() {
 #[test]
 fn a_broken_inventory_in_yaml() {
     let desk = desk();
-    desk.file("list.yml", "all:\n  hosts: [web1]\n").file("key.yml", "all:\n  childern: {web: {}}\n").file("flow.yml", "all: {hosts: {web1: }\n");
+    desk.file("list.yml", "all:\n  hosts: [web1]\n")
+        .file("key.yml", "all:\n  childern: {web: {}}\n")
+        .file("flow.yml", "all: {hosts: {web1: }\n");
     insta::assert_snapshot!(desk.run("validate -i list.yml site.yml"), @"
     --- stderr
     error[F0205]: `hosts` of group `all` holds a list

@@ -15,18 +15,30 @@ const TASKS: &str = "  tasks:
 
 fn lines(text: &[u8]) -> Vec<Value> {
     let text = String::from_utf8(text.to_vec()).unwrap();
-    text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect()
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
+        .collect()
 }
 
 fn keys(value: &Value) -> Vec<&str> {
-    value.as_object().unwrap().keys().map(String::as_str).collect()
+    value
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(String::as_str)
+        .collect()
 }
 
 /// What a page documents: the names in code at the beginning of its tables' rows, below a heading.
 fn documented(heading: &str) -> Vec<&'static str> {
     let page = include_str!("../../../docs/json.md");
-    let part = page.split("\n## ").find(|part| part.starts_with(heading)).unwrap();
-    part.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next()).collect()
+    let part = page
+        .split("\n## ")
+        .find(|part| part.starts_with(heading))
+        .unwrap();
+    part.lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split('`').next())
+        .collect()
 }
 
 #[test]
@@ -48,8 +60,17 @@ fn a_plan_is_one_document() {
     assert_eq!(task["task"]["name"], "a file");
     assert_eq!(task["status"], "changed");
     let effect = &task["effects"][0];
-    assert_eq!(keys(effect), ["summary", "undo", "assumed", "secret", "diff"]);
-    assert!(effect["diff"].as_array().unwrap().contains(&"+hello".into()), "{effect}");
+    assert_eq!(
+        keys(effect),
+        ["summary", "undo", "assumed", "secret", "diff"]
+    );
+    assert!(
+        effect["diff"]
+            .as_array()
+            .unwrap()
+            .contains(&"+hello".into()),
+        "{effect}"
+    );
     assert_eq!(group["tasks"][1]["status"], "unknown");
 
     let known = documented("The plan");
@@ -68,13 +89,22 @@ fn an_apply_is_a_stream_of_events() {
     assert_eq!(String::from_utf8_lossy(&said.stderr), "");
     let lines = lines(&said.stdout);
     assert_eq!(lines[0], serde_json::json!({"schema": "fleetctl.events/1"}));
-    let names: Vec<&str> = lines[1..].iter().map(|line| line["event"].as_str().unwrap()).collect();
+    let names: Vec<&str> = lines[1..]
+        .iter()
+        .map(|line| line["event"].as_str().unwrap())
+        .collect();
     assert_eq!(names[..2], ["run_started", "play_started"]);
-    assert_eq!(names[names.len() - 3..], ["host_ended", "run_ended", "recap"]);
+    assert_eq!(
+        names[names.len() - 3..],
+        ["host_ended", "run_ended", "recap"]
+    );
     let recap = lines.last().unwrap();
     assert_eq!(recap["exit_code"], 0);
     assert_eq!(recap["hosts"]["localhost"]["changed"], 2);
-    let ended: Vec<_> = lines.iter().filter(|line| line["event"] == "task_ended").collect();
+    let ended: Vec<_> = lines
+        .iter()
+        .filter(|line| line["event"] == "task_ended")
+        .collect();
     assert_eq!(ended.len(), 3);
     assert_eq!(ended[0]["status"], "changed");
     assert_eq!(ended[0]["result"]["changed"], true);
@@ -83,11 +113,17 @@ fn an_apply_is_a_stream_of_events() {
     let known = documented("Events");
     for line in &lines[1..] {
         for name in keys(line).into_iter().chain(line["event"].as_str()) {
-            assert!(known.contains(&name), "docs/json.md says nothing of `{name}`");
+            assert!(
+                known.contains(&name),
+                "docs/json.md says nothing of `{name}`"
+            );
         }
     }
     for key in keys(&recap["hosts"]["localhost"]) {
-        assert!(documented("The recap").contains(&key), "docs/json.md says nothing of `{key}` in the recap");
+        assert!(
+            documented("The recap").contains(&key),
+            "docs/json.md says nothing of `{key}` in the recap"
+        );
     }
 }
 
@@ -100,7 +136,12 @@ fn a_failure_is_data_too_and_the_exit_code_is_in_it() {
     assert_eq!(lines.last().unwrap()["exit_code"], 3);
     let end = &lines.last().unwrap()["hosts"]["localhost"]["end"];
     assert_eq!(end["state"], "failed");
-    assert!(end["undone"]["effects"][0]["problem"].as_str().unwrap().contains("cannot be undone"));
+    assert!(
+        end["undone"]["effects"][0]["problem"]
+            .as_str()
+            .unwrap()
+            .contains("cannot be undone")
+    );
 }
 
 #[test]

@@ -107,7 +107,10 @@ fn an_apply_makes_it_true_and_a_second_one_finds_nothing_to_do() {
 fn a_changed_line_is_shown_as_a_diff() {
     let desk = desk();
     desk.output("apply --yes -i here.yml site.yml");
-    desk.file("templates/site.j2", "listen {{ port + 1 }};\nserver_name x;\n");
+    desk.file(
+        "templates/site.j2",
+        "listen {{ port + 1 }};\nserver_name x;\n",
+    );
     insta::assert_snapshot!(desk.run("plan -i here.yml site.yml"), @"
     localhost
       ~ a template  site.yml:12

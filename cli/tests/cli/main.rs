@@ -1,5 +1,7 @@
 //! Whole outputs of `fleetctl`, as its users see them. No hosts: what needs some is in the crate `fleet-tests`.
 
+#![expect(clippy::unwrap_used, reason = "in a test a panic is the message")]
+
 mod desk;
 mod docs;
 mod help;

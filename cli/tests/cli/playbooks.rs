@@ -4,11 +4,13 @@ use crate::desk::Desk;
 
 #[test]
 fn yaml_that_is_none() {
-    let desk = Desk::with(r#"- hosts: all
+    let desk = Desk::with(
+        r#"- hosts: all
   tasks:
     - name: say hello
       copy: {dest: /etc/motd, content: "hello}
-"#);
+"#,
+    );
     insta::assert_snapshot!(desk.run("validate -i hosts.yml site.yml"), @r#"
     --- stderr
     error[F0101]: this quote is never closed
@@ -24,10 +26,12 @@ fn yaml_that_is_none() {
 
 #[test]
 fn a_tab_in_the_indentation() {
-    let desk = Desk::with(r#"- hosts: all
+    let desk = Desk::with(
+        r#"- hosts: all
   tasks:
 	- debug: {msg: hi}
-"#);
+"#,
+    );
     insta::assert_snapshot!(desk.run("validate -i hosts.yml site.yml"), @"
     --- stderr
     error[F0101]: a tab cannot indent in YAML
@@ -43,10 +47,12 @@ fn a_tab_in_the_indentation() {
 
 #[test]
 fn a_key_twice() {
-    let desk = Desk::with(r#"- hosts: all
+    let desk = Desk::with(
+        r#"- hosts: all
   tasks: []
   tasks: []
-"#);
+"#,
+    );
     insta::assert_snapshot!(desk.run("validate -i hosts.yml site.yml"), @"
     valid: 3 hosts, 1 playbook, 0 tasks
     --- stderr
@@ -64,10 +70,12 @@ fn a_key_twice() {
 
 #[test]
 fn a_misspelt_keyword_of_a_play() {
-    let desk = Desk::with(r#"- hosts: all
+    let desk = Desk::with(
+        r#"- hosts: all
   taks:
     - debug: {msg: hi}
-"#);
+"#,
+    );
     insta::assert_snapshot!(desk.run("validate -i hosts.yml site.yml"), @"
     --- stderr
     error: `taks` is no keyword that fleetctl knows
@@ -83,11 +91,13 @@ fn a_misspelt_keyword_of_a_play() {
 
 #[test]
 fn a_misspelt_keyword_of_a_task() {
-    let desk = Desk::with(r#"- hosts: all
+    let desk = Desk::with(
+        r#"- hosts: all
   tasks:
     - debug: {msg: hi}
       wehn: true
-"#);
+"#,
+    );
     insta::assert_snapshot!(desk.run("validate -i hosts.yml site.yml"), @"
     --- stderr
     error: `wehn` is no keyword or module that fleetctl knows
@@ -103,13 +113,15 @@ fn a_misspelt_keyword_of_a_task() {
 
 #[test]
 fn a_keyword_at_the_wrong_place() {
-    let desk = Desk::with(r#"- hosts: all
+    let desk = Desk::with(
+        r#"- hosts: all
   when: true
   copy: {dest: /etc/motd, content: hi}
   tasks:
     - debug: {msg: hi}
       hosts: all
-"#);
+"#,
+    );
     insta::assert_snapshot!(desk.run("validate -i hosts.yml site.yml"), @"
     --- stderr
     error: `when` is a keyword of a task, not of a play
@@ -139,7 +151,8 @@ fn a_keyword_at_the_wrong_place() {
 
 #[test]
 fn keywords_that_are_not_supported_say_what_to_do_instead() {
-    let desk = Desk::with(r#"- hosts: all
+    let desk = Desk::with(
+        r#"- hosts: all
   serial: 2
   roles: [nginx]
   tasks:
@@ -150,7 +163,8 @@ fn keywords_that_are_not_supported_say_what_to_do_instead() {
       async: 10
     - debug: {msg: hi}
       with_dict: {}
-"#);
+"#,
+    );
     insta::assert_snapshot!(desk.run("validate -i hosts.yml site.yml"), @"
     --- stderr
     error: `serial` on a play is not supported yet
@@ -200,11 +214,13 @@ fn keywords_that_are_not_supported_say_what_to_do_instead() {
 
 #[test]
 fn a_misspelt_module_and_a_foreign_one() {
-    let desk = Desk::with(r#"- hosts: all
+    let desk = Desk::with(
+        r#"- hosts: all
   tasks:
     - tempalte: {src: a.j2, dest: /etc/a}
     - community.docker.docker_container: {name: x}
-"#);
+"#,
+    );
     insta::assert_snapshot!(desk.run("validate -i hosts.yml site.yml"), @"
     --- stderr
     error: `tempalte` is no keyword or module that fleetctl knows
@@ -230,12 +246,14 @@ fn a_misspelt_module_and_a_foreign_one() {
 
 #[test]
 fn arguments_that_are_not_there_or_must_be() {
-    let desk = Desk::with(r#"- hosts: all
+    let desk = Desk::with(
+        r#"- hosts: all
   tasks:
     - file: {path: /etc/x, stat: absent}
     - file: {state: absent}
     - service: name=nginx state=reloaded now
-"#);
+"#,
+    );
     insta::assert_snapshot!(desk.run("validate -i hosts.yml site.yml"), @"
     --- stderr
     error: `file` has no argument `stat`
@@ -267,7 +285,8 @@ fn arguments_that_are_not_there_or_must_be() {
 
 #[test]
 fn values_of_a_wrong_type() {
-    let desk = Desk::with(r#"- hosts: all
+    let desk = Desk::with(
+        r#"- hosts: all
   tasks:
     - file: {path: /etc/x, recurse: maybe}
     - file: {path: [/etc/x], state: directry}
@@ -276,7 +295,8 @@ fn values_of_a_wrong_type() {
     - sysctl: {name: net.core.somaxconn, value: {a: b}}
     - lineinfile: {path: /etc/x, line: x, regexp: "("}
     - copy: {dest: /etc/x, src: a, content: b}
-"#);
+"#,
+    );
     insta::assert_snapshot!(desk.run("validate -i hosts.yml site.yml"), @r#"
     --- stderr
     error: argument `recurse` of `file`: expected true or false (yes, no, on, off, 1, 0), not `maybe`
@@ -346,12 +366,14 @@ fn values_of_a_wrong_type() {
 
 #[test]
 fn a_value_with_a_template_is_left_to_the_run() {
-    let desk = Desk::with(r#"- hosts: all
+    let desk = Desk::with(
+        r#"- hosts: all
   vars: {state: nonsense}
   tasks:
     - file: {path: /etc/x, state: "{{ state }}", recurse: true}
     - copy: {dest: "{{ state }}", src: "{{ state }}"}
-"#);
+"#,
+    );
     insta::assert_snapshot!(desk.run("validate -i hosts.yml site.yml"), @"
     valid: 3 hosts, 1 playbook, 2 tasks
     --- exit 0
@@ -360,14 +382,16 @@ fn a_value_with_a_template_is_left_to_the_run() {
 
 #[test]
 fn a_mode_that_is_a_decimal_number() {
-    let desk = Desk::with(r#"- hosts: all
+    let desk = Desk::with(
+        r#"- hosts: all
   tasks:
     - file: {path: /etc/x, mode: 644}
     - file: {path: /etc/y, mode: "rwx"}
     - file: {path: /etc/z, mode: 0644}
     - file: {path: /etc/z, mode: "0644"}
     - file: {path: /etc/z, mode: 0o644}
-"#);
+"#,
+    );
     insta::assert_snapshot!(desk.run("validate -i hosts.yml site.yml"), @r#"
     --- stderr
     error: the mode 644 is a decimal number
@@ -391,7 +415,8 @@ fn a_mode_that_is_a_decimal_number() {
 
 #[test]
 fn keywords_with_a_wrong_value() {
-    let desk = Desk::with(r#"- hosts: all
+    let desk = Desk::with(
+        r#"- hosts: all
   become: maybe
   port: 99999
   connection: telnet
@@ -408,7 +433,8 @@ fn keywords_with_a_wrong_value() {
       loop: 3
     - command: uptime
       vars: {"a b": 1}
-"#);
+"#,
+    );
     insta::assert_snapshot!(desk.run("validate -i hosts.yml site.yml"), @r#"
     --- stderr
     error: `become` takes yes or no, not `maybe`
@@ -486,16 +512,18 @@ fn keywords_with_a_wrong_value() {
 
 #[test]
 fn templates_with_mistakes() {
-    let desk = Desk::with(r#"- hosts: all
+    let desk = Desk::with(
+        r#"- hosts: all
   tasks:
     - debug: {msg: "{{ a b }}"}
     - debug: {msg: "{{ a | uper }}"}
     - debug: {msg: "{{ now_or_never() }}"}
     - debug: {msg: "{% if a %}x"}
-"#);
+"#,
+    );
     insta::assert_snapshot!(desk.run("validate -i hosts.yml site.yml"), @r#"
     --- stderr
-    error[F0302]: unexpected a name, expected `}}`
+    error[F0302]: unexpected name, expected `}}`
      --> site.yml:3:26
       |
     3 |     - debug: {msg: "{{ a b }}"}
@@ -515,9 +543,9 @@ fn templates_with_mistakes() {
     5 |     - debug: {msg: "{{ now_or_never() }}"}
       |                        ^^^^^^^^^^^^
       |
-      = help: docs/ansible.md lists every function there is
+      = help: docs/language.md lists every function there is
 
-    error[F0302]: unexpected end of the template, expected `%}`
+    error[F0302]: a block is never closed: `{% endif %}`, `{% endfor %}` or its like is missing
      --> site.yml:6:31
       |
     6 |     - debug: {msg: "{% if a %}x"}
@@ -530,7 +558,8 @@ fn templates_with_mistakes() {
 
 #[test]
 fn conditions_with_mistakes() {
-    let desk = Desk::with(r#"- hosts: all
+    let desk = Desk::with(
+        r#"- hosts: all
   tasks:
     - command: uptime
       when: a ==
@@ -540,7 +569,8 @@ fn conditions_with_mistakes() {
       failed_when: [{a: b}]
     - assert: {that: ["a > 1", "a === 2"]}
     - debug: {var: "a |"}
-"#);
+"#,
+    );
     insta::assert_snapshot!(desk.run("validate -i hosts.yml site.yml"), @r#"
     --- stderr
     error[F0302]: unexpected end of the template, expected an expression
@@ -582,11 +612,16 @@ fn conditions_with_mistakes() {
 
 #[test]
 fn a_mistake_in_a_template_file() {
-    let desk = Desk::with(r#"- hosts: all
+    let desk = Desk::with(
+        r#"- hosts: all
   tasks:
     - template: {src: motd.j2, dest: /etc/motd}
-"#);
-    desk.file("templates/motd.j2", "Welcome\n{% for user in users %}\n  {{ user | uper }}\n{% endfor %}\n");
+"#,
+    );
+    desk.file(
+        "templates/motd.j2",
+        "Welcome\n{% for user in users %}\n  {{ user | uper }}\n{% endfor %}\n",
+    );
     insta::assert_snapshot!(desk.run("validate -i hosts.yml site.yml"), @"
     --- stderr
     error[F0303]: there is no filter `uper`
@@ -602,13 +637,15 @@ fn a_mistake_in_a_template_file() {
 
 #[test]
 fn files_that_are_not_there() {
-    let desk = Desk::with(r#"- hosts: all
+    let desk = Desk::with(
+        r#"- hosts: all
   vars_files: [vars/web.yml]
   tasks:
     - template: {src: nginx.cnf.j2, dest: /etc/nginx/nginx.conf}
     - copy: {src: motd, dest: /etc/motd}
     - copy: {src: /srv/of-the-host, dest: /etc/motd, remote_src: true}
-"#);
+"#,
+    );
     desk.file("templates/nginx.conf.j2", "worker_processes auto;\n");
     insta::assert_snapshot!(desk.run("validate -i hosts.yml site.yml"), @"
     --- stderr
@@ -643,13 +680,15 @@ fn files_that_are_not_there() {
 
 #[test]
 fn a_file_that_a_play_on_this_machine_may_make_is_left_to_the_run() {
-    let desk = Desk::with(r#"- hosts: localhost
+    let desk = Desk::with(
+        r#"- hosts: localhost
   tasks:
     - copy: {dest: /tmp/motd, content: hi}
 - hosts: web
   tasks:
     - copy: {src: /nonexistent/motd, dest: /etc/motd}
-"#);
+"#,
+    );
     insta::assert_snapshot!(desk.run("validate -i hosts.yml -i localhost, site.yml"), @"
     valid: 4 hosts, 1 playbook, 2 tasks
     --- exit 0
@@ -658,7 +697,8 @@ fn a_file_that_a_play_on_this_machine_may_make_is_left_to_the_run() {
 
 #[test]
 fn a_handler_that_is_not_there() {
-    let desk = Desk::with(r#"- hosts: all
+    let desk = Desk::with(
+        r#"- hosts: all
   tasks:
     - command: uptime
       notify: restart ngin
@@ -669,7 +709,8 @@ fn a_handler_that_is_not_there() {
   handlers:
     - name: restart nginx
       service: {name: nginx, state: restarted}
-"#);
+"#,
+    );
     insta::assert_snapshot!(desk.run("validate -i hosts.yml site.yml"), @"
     --- stderr
     error: no handler of this play answers to `restart ngin`
@@ -695,12 +736,14 @@ fn a_handler_that_is_not_there() {
 
 #[test]
 fn hosts_that_are_not_there() {
-    let desk = Desk::with(r#"- hosts: webb
+    let desk = Desk::with(
+        r#"- hosts: webb
   tasks: []
 - hosts: []
   tasks: []
 - tasks: []
-"#);
+"#,
+    );
     insta::assert_snapshot!(desk.run("validate -i hosts.yml site.yml"), @"
     --- stderr
     error: `hosts` is empty
@@ -735,7 +778,10 @@ fn hosts_that_are_not_there() {
 #[test]
 fn a_play_for_nobody_is_fine_where_that_is_said() {
     let desk = Desk::with("- hosts: mail\n  tasks: []\n");
-    assert!(desk.run("validate -i hosts.yml site.yml").ends_with("--- exit 11"));
+    assert!(
+        desk.run("validate -i hosts.yml site.yml")
+            .ends_with("--- exit 11")
+    );
     insta::assert_snapshot!(desk.run("validate -i hosts.yml --allow-no-hosts site.yml"), @"
     valid: 3 hosts, 1 playbook, 0 tasks
     --- exit 0
@@ -777,7 +823,9 @@ fn a_limit_that_means_nobody() {
 #[test]
 fn playbooks_that_are_none() {
     let desk = Desk::with("");
-    desk.file("map.yml", "hosts: all\ntasks: []\n").file("text.yml", "just a text\n").file("plays/web.yml", "[]\n");
+    desk.file("map.yml", "hosts: all\ntasks: []\n")
+        .file("text.yml", "just a text\n")
+        .file("plays/web.yml", "[]\n");
     insta::assert_snapshot!(desk.run("validate -i hosts.yml site.yml"), @"
     --- stderr
     error: this playbook has no plays
@@ -838,7 +886,8 @@ fn playbooks_that_are_none() {
 
 #[test]
 fn all_mistakes_of_a_file_are_told_in_one_go() {
-    let desk = Desk::with(r#"- hosts: web
+    let desk = Desk::with(
+        r#"- hosts: web
   becom: true
   tasks:
     - file: {path: /etc/x, stat: absent}
@@ -854,7 +903,8 @@ fn all_mistakes_of_a_file_are_told_in_one_go() {
 - hosts: wbe
   become: perhaps
   tasks: []
-"#);
+"#,
+    );
     insta::assert_snapshot!(desk.run("validate -i hosts.yml site.yml"), @r#"
     --- stderr
     error: `becom` is no keyword that fleetctl knows

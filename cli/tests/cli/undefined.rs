@@ -53,7 +53,10 @@ fn a_variable_that_is_not_there_stops_the_host_with_nothing_changed() {
     run RUN
     --- exit 3
     "#);
-    assert!(!desk.path().join("one").exists(), "the first task is undone");
+    assert!(
+        !desk.path().join("one").exists(),
+        "the first task is undone"
+    );
 }
 
 #[test]
@@ -97,7 +100,9 @@ fn a_variable_that_is_not_there_in_a_condition() {
 
 #[test]
 fn an_argument_that_turns_out_wrong() {
-    let desk = Desk::local("  vars: {what: presnt}\n  tasks:\n    - lineinfile:\n        path: $DESK/a\n        line: x\n        state: \"{{ what }}\"\n");
+    let desk = Desk::local(
+        "  vars: {what: presnt}\n  tasks:\n    - lineinfile:\n        path: $DESK/a\n        line: x\n        state: \"{{ what }}\"\n",
+    );
     insta::assert_snapshot!(desk.run("plan -i here.yml site.yml"), @r#"
     localhost
       ! lineinfile  site.yml:6

@@ -115,8 +115,12 @@ impl LocalAction {
             Self::Debug => "Shows a message or a variable.",
             Self::Fail => "Fails the host with a message.",
             Self::IncludeVars => "Takes in the variables of a file of the controller.",
-            Self::Meta => "Steers the play: runs the notified handlers now, or ends the play for the host.",
-            Self::SetFact => "Sets variables of the host, for the rest of the run. Its arguments are the variables.",
+            Self::Meta => {
+                "Steers the play: runs the notified handlers now, or ends the play for the host."
+            }
+            Self::SetFact => {
+                "Sets variables of the host, for the rest of the run. Its arguments are the variables."
+            }
             Self::Template => {
                 "Renders a template of the controller and puts the result in place, as `copy` does.\n\nThe syntax is \
                  Jinja's; a first line `#jinja2: trim_blocks: False` sets options for one file."
@@ -142,7 +146,9 @@ impl LocalAction {
 
 impl std::fmt::Debug for Action {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct(self.name()).field("arguments", self.arguments()).finish()
+        f.debug_struct(self.name())
+            .field("arguments", self.arguments())
+            .finish()
     }
 }
 

@@ -43,7 +43,9 @@ pub(super) fn is_literal(node: &Node) -> bool {
     match &node.kind {
         Kind::Str(text) => !is_templated(text) || node.has_tag("unsafe"),
         Kind::Seq(items) => items.iter().all(is_literal),
-        Kind::Map(map) => map.iter().all(|(key, value)| is_literal(key) && is_literal(value)),
+        Kind::Map(map) => map
+            .iter()
+            .all(|(key, value)| is_literal(key) && is_literal(value)),
         Kind::Null | Kind::Bool(_) | Kind::Int(_) | Kind::Float(_) => true,
     }
 }

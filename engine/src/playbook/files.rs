@@ -16,9 +16,16 @@ pub(crate) fn find(name: &str, folder: &str, search: &[PathBuf]) -> Result<PathB
     let candidates: Vec<PathBuf> = if given.is_absolute() {
         vec![given.to_owned()]
     } else {
-        search.iter().flat_map(|dir| [dir.join(folder).join(name), dir.join(name)]).collect()
+        search
+            .iter()
+            .flat_map(|dir| [dir.join(folder).join(name), dir.join(name)])
+            .collect()
     };
-    candidates.iter().find(|path| path.exists()).cloned().ok_or(candidates)
+    candidates
+        .iter()
+        .find(|path| path.exists())
+        .cloned()
+        .ok_or(candidates)
 }
 
 /// The message about a file that is nowhere.
@@ -27,10 +34,12 @@ pub(crate) fn missing(name: &str, place: &Span, tried: &[PathBuf]) -> Diagnostic
     let mut shown: Vec<String> = tried.iter().map(plain).collect();
     shown.dedup();
     let looked_for = format!("looked for {}", shown.join(", "));
-    Diagnostic::error(place.clone(), format!("there is no file `{name}`")).with_help(match neighbour(tried) {
-        Some(near) => format!("did you mean `{near}`? {looked_for}"),
-        None => looked_for,
-    })
+    Diagnostic::error(place.clone(), format!("there is no file `{name}`")).with_help(
+        match neighbour(tried) {
+            Some(near) => format!("did you mean `{near}`? {looked_for}"),
+            None => looked_for,
+        },
+    )
 }
 
 /// A file with nearly that name, where one was looked for.
@@ -38,7 +47,10 @@ fn neighbour(tried: &[PathBuf]) -> Option<String> {
     tried.iter().find_map(|path| {
         let name = path.file_name()?.to_str()?;
         let entries = std::fs::read_dir(path.parent()?).ok()?;
-        let names: Vec<String> = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        let names: Vec<String> = entries
+            .flatten()
+            .filter_map(|entry| entry.file_name().into_string().ok())
+            .collect();
         fleet_yaml::nearest(name, names.iter().map(String::as_str)).map(str::to_owned)
     })
 }

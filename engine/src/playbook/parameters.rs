@@ -17,7 +17,13 @@ pub struct Parameter {
 
 impl Parameter {
     const fn new(name: &'static str, takes: &'static str, text: &'static str) -> Self {
-        Self { name, takes, text, required: false, default: None }
+        Self {
+            name,
+            takes,
+            text,
+            required: false,
+            default: None,
+        }
     }
 
     /// One that the module `copy` on the host has, too.
@@ -41,20 +47,38 @@ pub(super) const ASSERT: &[Parameter] = &[
     Parameter::new("fail_msg", "text", "The message where one does not hold."),
     Parameter::new("msg", "text", "The same as `fail_msg`."),
     Parameter::new("success_msg", "text", "The message where all hold."),
-    Parameter::new("quiet", "yes or no", "Taken for Ansible's sake: what holds is not listed."),
+    Parameter::new(
+        "quiet",
+        "yes or no",
+        "Taken for Ansible's sake: what holds is not listed.",
+    ),
 ];
 
 pub(super) const DEBUG: &[Parameter] = &[
     Parameter::new("msg", "any value", "What to show.").default("Hello world!"),
-    Parameter::new("var", "expression", "Show the value of this expression, in place of `msg`."),
+    Parameter::new(
+        "var",
+        "expression",
+        "Show the value of this expression, in place of `msg`.",
+    ),
     Parameter::new("verbosity", "number", "Show it only with so many `-v`.").default("0"),
 ];
 
-pub(super) const FAIL: &[Parameter] = &[Parameter::new("msg", "text", "Why.").default("Failed as requested from task")];
+pub(super) const FAIL: &[Parameter] =
+    &[Parameter::new("msg", "text", "Why.").default("Failed as requested from task")];
 
 pub(super) const INCLUDE_VARS: &[Parameter] = &[
-    Parameter::new("file", "text", "The file, beside the playbook or in its `vars/`.").required(),
-    Parameter::new("name", "text", "Put the variables into one mapping of this name."),
+    Parameter::new(
+        "file",
+        "text",
+        "The file, beside the playbook or in its `vars/`.",
+    )
+    .required(),
+    Parameter::new(
+        "name",
+        "text",
+        "Put the variables into one mapping of this name.",
+    ),
 ];
 
 pub(super) const META: &[Parameter] = &[Parameter::new(
@@ -72,7 +96,11 @@ pub(super) const COPY: &[Parameter] = &[
         "The source: a file or a directory of the controller, beside the playbook or in its `files/`; of the host with \
          `remote_src`. `dir/` copies what is in the directory, `dir` the directory itself.",
     ),
-    Parameter::new("content", "any value", "The content itself, instead of a source. What is no text becomes JSON."),
+    Parameter::new(
+        "content",
+        "any value",
+        "The content itself, instead of a source. What is no text becomes JSON.",
+    ),
     Parameter::of_copy("backup"),
     Parameter::of_copy("checksum"),
     Parameter::of_copy("directory_mode"),
@@ -87,7 +115,12 @@ pub(super) const COPY: &[Parameter] = &[
 
 pub(super) const TEMPLATE: &[Parameter] = &[
     Parameter::of_copy("dest").required(),
-    Parameter::new("src", "text", "The template, beside the playbook or in its `templates/`.").required(),
+    Parameter::new(
+        "src",
+        "text",
+        "The template, beside the playbook or in its `templates/`.",
+    )
+    .required(),
     Parameter::of_copy("backup"),
     Parameter::new("block_end_string", "text", "What ends a statement.").default("%}"),
     Parameter::new("block_start_string", "text", "What begins a statement.").default("{%"),
@@ -101,12 +134,27 @@ pub(super) const TEMPLATE: &[Parameter] = &[
         "yes or no",
         "Taken for Ansible's sake: the newline at the end is kept, as it is there.",
     ),
-    Parameter::new("lstrip_blocks", "yes or no", "Drop the blanks before a statement.").default("false"),
+    Parameter::new(
+        "lstrip_blocks",
+        "yes or no",
+        "Drop the blanks before a statement.",
+    )
+    .default("false"),
     Parameter::of_copy("mode"),
     Parameter::new("newline_sequence", "text", "What ends the lines.").default("\\n"),
     Parameter::of_copy("owner"),
-    Parameter::new("trim_blocks", "yes or no", "Drop the newline after a statement.").default("true"),
+    Parameter::new(
+        "trim_blocks",
+        "yes or no",
+        "Drop the newline after a statement.",
+    )
+    .default("true"),
     Parameter::of_copy("validate"),
     Parameter::new("variable_end_string", "text", "What ends an expression.").default("}}"),
-    Parameter::new("variable_start_string", "text", "What begins an expression.").default("{{"),
+    Parameter::new(
+        "variable_start_string",
+        "text",
+        "What begins an expression.",
+    )
+    .default("{{"),
 ];

@@ -16,7 +16,10 @@ impl Reader<'_> {
             self.keyword(Place::Play, key);
         }
         let hosts = self.hosts(node, map);
-        let local = |node: &Node| node.as_str().is_some_and(|text| text.ends_with("local") || text == "localhost");
+        let local = |node: &Node| {
+            node.as_str()
+                .is_some_and(|text| text.ends_with("local") || text == "localhost")
+        };
         self.makes_files |= local(&hosts) || map.get("connection").is_some_and(local);
         let mut directives = Directives::default();
         self.directives(map, &mut directives);
@@ -24,16 +27,18 @@ impl Reader<'_> {
         directives.vars.clear();
 
         let section = |reader: &mut Self, key: &str| {
-            map.get(key).map_or_else(Vec::new, |node| reader.tasks(node, Place::Task, &directives))
+            map.get(key).map_or_else(Vec::new, |node| {
+                reader.tasks(node, Place::Task, &directives)
+            })
         };
         let sections = [
             section(self, "pre_tasks"),
             section(self, "tasks"),
             section(self, "post_tasks"),
         ];
-        let handlers = map
-            .get("handlers")
-            .map_or_else(Vec::new, |node| self.tasks(node, Place::Handler, &directives));
+        let handlers = map.get("handlers").map_or_else(Vec::new, |node| {
+            self.tasks(node, Place::Handler, &directives)
+        });
         let play = Play {
             span: node.span.clone(),
             index,
@@ -41,8 +46,12 @@ impl Reader<'_> {
             hosts,
             gather_facts: self.flag(map, "gather_facts"),
             gather_subset: map.get("gather_subset").map(|node| self.value(node)),
-            vars: map.get("vars").map_or_else(Arc::default, |node| self.vars(node)),
-            vars_files: map.get("vars_files").map_or_else(Vec::new, |node| self.vars_files(node)),
+            vars: map
+                .get("vars")
+                .map_or_else(Arc::default, |node| self.vars(node)),
+            vars_files: map
+                .get("vars_files")
+                .map_or_else(Vec::new, |node| self.vars_files(node)),
             connection: Connection {
                 kind: self.connection_kind(map),
                 port: self.number(map, "port", 1, 65_535),
@@ -65,7 +74,9 @@ impl Reader<'_> {
             return Node::string("all", &play.span);
         };
         let patterns = hosts.as_seq().unwrap_or(std::slice::from_ref(hosts));
-        let wrong = patterns.iter().find(|pattern| !pattern.is_scalar() || pattern.is_null());
+        let wrong = patterns
+            .iter()
+            .find(|pattern| !pattern.is_scalar() || pattern.is_null());
         let wrong = wrong.or(patterns.is_empty().then_some(hosts));
         match wrong {
             Some(_) if patterns.is_empty() => {
@@ -73,8 +84,11 @@ impl Reader<'_> {
             }
             Some(pattern) => {
                 let found = pattern.kind_name();
-                self.problem(&pattern.span, format!("`hosts` takes a host pattern, not {found}")).help =
-                    Some(HELP.to_owned());
+                self.problem(
+                    &pattern.span,
+                    format!("`hosts` takes a host pattern, not {found}"),
+                )
+                .help = Some(HELP.to_owned());
             }
             None => return self.value(hosts),
         }
@@ -83,7 +97,9 @@ impl Reader<'_> {
 
     /// `vars_files:`, each a path or a list of which the first that exists is taken.
     fn vars_files(&mut self, node: &Node) -> Vec<Node> {
-        let files = node.as_seq().map_or_else(|| vec![node.clone()], <[Node]>::to_vec);
+        let files = node
+            .as_seq()
+            .map_or_else(|| vec![node.clone()], <[Node]>::to_vec);
         for file in &files {
             self.problems.extend(self.check.value(file));
             match &file.kind {
@@ -119,9 +135,15 @@ impl Reader<'_> {
         replace(self.text(map, "become_user"), &mut directives.become_user);
         replace(self.flag(map, "check_mode"), &mut directives.check_mode);
         replace(self.flag(map, "diff"), &mut directives.diff);
-        replace(self.flag(map, "ignore_errors"), &mut directives.ignore_errors);
+        replace(
+            self.flag(map, "ignore_errors"),
+            &mut directives.ignore_errors,
+        );
         replace(self.flag(map, "no_log"), &mut directives.no_log);
-        replace(self.number(map, "timeout", 0, i64::MAX), &mut directives.timeout);
+        replace(
+            self.number(map, "timeout", 0, i64::MAX),
+            &mut directives.timeout,
+        );
         directives.environment.extend(self.environment(map));
         if let Some(node) = map.get("tags") {
             directives.tags.extend(self.strings(node, true));
@@ -147,7 +169,10 @@ impl Reader<'_> {
         };
         let mut tasks = Vec::new();
         for item in list {
-            match item.as_map().and_then(|map| map.get("block").map(|block| (map, block))) {
+            match item
+                .as_map()
+                .and_then(|map| map.get("block").map(|block| (map, block)))
+            {
                 Some((map, block)) => tasks.extend(self.block(map, block, place, inherited)),
                 None => tasks.extend(self.task(item, place, inherited).map(Arc::new)),
             }
@@ -192,14 +217,23 @@ impl Reader<'_> {
                     continue;
                 }
                 let names = play.handlers.iter().flat_map(|handler| {
-                    handler.listen.iter().map(String::as_str).chain([handler.title()])
+                    handler
+                        .listen
+                        .iter()
+                        .map(String::as_str)
+                        .chain([handler.title()])
                 });
                 let near = fleet_yaml::nearest(name, names).map(str::to_owned);
                 let help = match near {
                     Some(near) => format!("did you mean `{near}`?"),
-                    None => "write one with that name, or that listens to it, below `handlers:`".to_owned(),
+                    None => "write one with that name, or that listens to it, below `handlers:`"
+                        .to_owned(),
                 };
-                self.problem(&node.span, format!("no handler of this play answers to `{name}`")).help = Some(help);
+                self.problem(
+                    &node.span,
+                    format!("no handler of this play answers to `{name}`"),
+                )
+                .help = Some(help);
             }
         }
     }

@@ -25,7 +25,10 @@ pub struct Reading {
 #[must_use]
 pub fn read(path: &Path, check: &dyn Check) -> Reading {
     let mut reading = Reading {
-        playbook: Playbook { path: path.to_owned(), plays: Vec::new() },
+        playbook: Playbook {
+            path: path.to_owned(),
+            plays: Vec::new(),
+        },
         mistakes: Vec::new(),
         warnings: Vec::new(),
     };
@@ -53,11 +56,19 @@ pub fn read(path: &Path, check: &dyn Check) -> Reading {
         templates: HashSet::new(),
     };
     let mut empty = true;
-    for document in loaded.documents.iter().filter(|document| !document.is_null()) {
+    for document in loaded
+        .documents
+        .iter()
+        .filter(|document| !document.is_null())
+    {
         let Some(list) = document.as_seq() else {
             empty = false;
             reader.wrong_kind(document, "a list of plays");
-            if let Some(last) = reader.problems.last_mut().filter(|_| document.get("hosts").is_some()) {
+            if let Some(last) = reader
+                .problems
+                .last_mut()
+                .filter(|_| document.get("hosts").is_some())
+            {
                 last.help = Some("begin each play with a dash: `- hosts: all`".to_owned());
             }
             continue;
@@ -65,12 +76,16 @@ pub fn read(path: &Path, check: &dyn Check) -> Reading {
         for play in list {
             empty = false;
             let index = reading.playbook.plays.len();
-            reading.playbook.plays.extend(reader.play(play, index).map(Arc::new));
+            reading
+                .playbook
+                .plays
+                .extend(reader.play(play, index).map(Arc::new));
         }
     }
     if empty {
-        reader.problem(&source.span(0, 0), "this playbook has no plays").help =
-            Some("a play begins with `- hosts: all`".to_owned());
+        reader
+            .problem(&source.span(0, 0), "this playbook has no plays")
+            .help = Some("a play begins with `- hosts: all`".to_owned());
     }
     reading.mistakes = in_order(reader.problems, &source);
     reading
@@ -109,7 +124,10 @@ impl Reader<'_> {
     }
 
     pub(super) fn wrong_kind(&mut self, node: &Node, expected: &str) {
-        self.problem(&node.span, format!("expected {expected}, not {}", node.kind_name()));
+        self.problem(
+            &node.span,
+            format!("expected {expected}, not {}", node.kind_name()),
+        );
     }
 
     /// Looks at the templates of a value that is kept as written.
@@ -120,7 +138,9 @@ impl Reader<'_> {
 
     /// One value, or a list of them.
     pub(super) fn list(&mut self, node: &Node) -> Vec<Node> {
-        let items = node.as_seq().map_or_else(|| vec![node.clone()], <[Node]>::to_vec);
+        let items = node
+            .as_seq()
+            .map_or_else(|| vec![node.clone()], <[Node]>::to_vec);
         for item in &items {
             self.problems.extend(self.check.value(item));
         }
@@ -129,11 +149,14 @@ impl Reader<'_> {
 
     /// A condition: an expression without braces, or a list of them that must all hold.
     pub(super) fn conditions(&mut self, node: &Node) -> Vec<Node> {
-        let conditions = node.as_seq().map_or_else(|| vec![node.clone()], <[Node]>::to_vec);
+        let conditions = node
+            .as_seq()
+            .map_or_else(|| vec![node.clone()], <[Node]>::to_vec);
         for condition in &conditions {
             match condition.scalar_text() {
                 Some(text) if condition.as_str().is_some() => {
-                    self.problems.extend(self.check.expression(&text, &condition.span));
+                    self.problems
+                        .extend(self.check.expression(&text, &condition.span));
                 }
                 Some(_) => {}
                 None => self.wrong_kind(condition, "a condition"),
@@ -163,11 +186,14 @@ impl Reader<'_> {
             self.wrong_kind(node, "a variable's name");
             return None;
         };
-        let sound = name.chars().next().is_some_and(|c| c.is_alphabetic() || c == '_')
+        let sound = name
+            .chars()
+            .next()
+            .is_some_and(|c| c.is_alphabetic() || c == '_')
             && name.chars().all(|c| c.is_alphanumeric() || c == '_');
         if !sound {
-            self.problem(&node.span, format!("`{name}` cannot be a variable's name")).help =
-                Some("letters, digits and `_`, and no digit first".to_owned());
+            self.problem(&node.span, format!("`{name}` cannot be a variable's name"))
+                .help = Some("letters, digits and `_`, and no digit first".to_owned());
             return None;
         }
         Some(name.to_owned())
@@ -175,7 +201,9 @@ impl Reader<'_> {
 
     /// One string, or a list of them; `split` takes commas apart (tags).
     pub(super) fn strings(&mut self, node: &Node, split: bool) -> Vec<String> {
-        let items = node.as_seq().map_or_else(|| vec![node.clone()], <[Node]>::to_vec);
+        let items = node
+            .as_seq()
+            .map_or_else(|| vec![node.clone()], <[Node]>::to_vec);
         let mut strings = Vec::new();
         for item in items {
             match item.as_str() {

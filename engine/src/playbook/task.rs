@@ -20,9 +20,12 @@ impl Reader<'_> {
         let action = self.action(node, map, place);
         let mut directives = inherited.clone();
         self.directives(map, &mut directives);
-        let register = map.get("register").and_then(|node| self.variable_name(node));
+        let register = map
+            .get("register")
+            .and_then(|node| self.variable_name(node));
         let conditions = |reader: &mut Self, key: &str| {
-            map.get(key).map_or_else(Vec::new, |node| reader.conditions(node))
+            map.get(key)
+                .map_or_else(Vec::new, |node| reader.conditions(node))
         };
         let task = Task {
             id: self.next_id,
@@ -32,8 +35,12 @@ impl Reader<'_> {
             r#loop: self.r#loop(map),
             changed_when: conditions(self, "changed_when"),
             failed_when: conditions(self, "failed_when"),
-            notify: map.get("notify").map_or_else(Vec::new, |node| self.list(node)),
-            listen: map.get("listen").map_or_else(Vec::new, |node| self.strings(node, false)),
+            notify: map
+                .get("notify")
+                .map_or_else(Vec::new, |node| self.list(node)),
+            listen: map
+                .get("listen")
+                .map_or_else(Vec::new, |node| self.strings(node, false)),
             register,
             directives,
             action: action?,
@@ -70,7 +77,9 @@ impl Reader<'_> {
             index_variable: None,
             label: None,
         };
-        let control = map.get("loop_control").and_then(|node| self.require_map(node, "a mapping"));
+        let control = map
+            .get("loop_control")
+            .and_then(|node| self.require_map(node, "a mapping"));
         for (key, value) in control.into_iter().flat_map(Map::iter) {
             match key.as_str().unwrap_or_default() {
                 "loop_var" => {
@@ -85,8 +94,8 @@ impl Reader<'_> {
                         }
                         _ => "it takes `loop_var`, `index_var` and `label`".to_owned(),
                     };
-                    self.problem(&key.span, format!("`{other}` in `loop_control`")).help =
-                        Some(help);
+                    self.problem(&key.span, format!("`{other}` in `loop_control`"))
+                        .help = Some(help);
                 }
             }
         }
@@ -134,10 +143,15 @@ impl Reader<'_> {
             name => (name?.to_owned(), key.clone(), value.clone()),
         };
         let mut arguments = self.arguments(&name, &value)?;
-        if let Some(more) = map.get("args").and_then(|node| self.require_map(node, "a mapping")) {
+        if let Some(more) = map
+            .get("args")
+            .and_then(|node| self.require_map(node, "a mapping"))
+        {
             for (key, value) in more.iter() {
                 let value = self.value(value);
-                arguments.entry(key.as_str().unwrap_or_default().to_owned()).or_insert(value);
+                arguments
+                    .entry(key.as_str().unwrap_or_default().to_owned())
+                    .or_insert(value);
             }
         }
         self.checked(&name, &name_node, &value, arguments)
@@ -153,7 +167,10 @@ impl Reader<'_> {
             (None, Some(map)) => {
                 let name = map.get("module").and_then(Node::as_str)?.to_owned();
                 let rest = map.iter().filter(|(key, _)| key.as_str() != Some("module"));
-                (name, Node::mapping(rest.map(|(k, v)| (k.clone(), v.clone())), &value.span))
+                (
+                    name,
+                    Node::mapping(rest.map(|(k, v)| (k.clone(), v.clone())), &value.span),
+                )
             }
             (None, None) => {
                 self.wrong_kind(value, "a module with its arguments");
@@ -192,7 +209,8 @@ impl Reader<'_> {
             self.wrong_kind(value, "a mapping of arguments");
             return None;
         };
-        let known = |key: &str| argument_names(name).is_none_or(|names| names.iter().any(|n| n == key));
+        let known =
+            |key: &str| argument_names(name).is_none_or(|names| names.iter().any(|n| n == key));
         let split = free_form::split(text, takes_text.is_some(), known);
         let node = self.value(value);
         for (key, text) in split.arguments {
@@ -201,12 +219,19 @@ impl Reader<'_> {
         match takes_text {
             Some(argument) if !split.rest.is_empty() => {
                 let whole = split.rest == text;
-                let rest = if whole { node } else { Node::from_json(&split.rest.into(), &node.span) };
+                let rest = if whole {
+                    node
+                } else {
+                    Node::from_json(&split.rest.into(), &node.span)
+                };
                 arguments.insert(argument.to_owned(), rest);
             }
             None if !split.rest.is_empty() => {
-                self.problem(&value.span, format!("`{name}` takes `key=value` arguments, not `{}`", split.rest))
-                    .help = Some("write the arguments as a mapping below the module".to_owned());
+                self.problem(
+                    &value.span,
+                    format!("`{name}` takes `key=value` arguments, not `{}`", split.rest),
+                )
+                .help = Some("write the arguments as a mapping below the module".to_owned());
                 return None;
             }
             _ => {}
@@ -224,13 +249,27 @@ impl Reader<'_> {
     ) -> Option<Action> {
         let (action, required) = match LocalAction::find(name) {
             Some(action) => (
-                Action::Local { action, arguments, span: value.span.clone() },
-                parameters(action).filter(|own| own.required).map(|own| vec![own.name.to_owned()]).collect(),
+                Action::Local {
+                    action,
+                    arguments,
+                    span: value.span.clone(),
+                },
+                parameters(action)
+                    .filter(|own| own.required)
+                    .map(|own| vec![own.name.to_owned()])
+                    .collect(),
             ),
             None => {
                 let module = module::find(name)?;
                 let required = required_names(module);
-                (Action::Module { module, written: name.to_owned(), arguments }, required)
+                (
+                    Action::Module {
+                        module,
+                        written: name.to_owned(),
+                        arguments,
+                    },
+                    required,
+                )
             }
         };
         let mut sound = true;
@@ -249,7 +288,8 @@ impl Reader<'_> {
                     || format!("it takes {}", names.join(", ")),
                     |near| format!("did you mean `{near}`?"),
                 );
-                self.problem(&span, format!("`{name}` has no argument `{argument}`")).help = Some(help);
+                self.problem(&span, format!("`{name}` has no argument `{argument}`"))
+                    .help = Some(help);
                 sound = false;
             }
         }
@@ -257,7 +297,10 @@ impl Reader<'_> {
             sound &= !argument.ends_with("mode") || self.mode(node);
         }
         for spellings in required {
-            if !spellings.iter().any(|name| action.arguments().contains_key(name)) {
+            if !spellings
+                .iter()
+                .any(|name| action.arguments().contains_key(name))
+            {
                 let wanted = spellings.first().map_or("", String::as_str);
                 self.problem(&key.span, format!("`{name}` needs the argument `{wanted}`"));
                 sound = false;
@@ -277,8 +320,10 @@ impl Reader<'_> {
         if node.as_i64().is_none() || raw.starts_with('0') {
             return true;
         }
-        self.problem(&node.span, format!("the mode {raw} is a decimal number")).help =
-            Some(format!("write it as octal: `mode: 0{raw}` or `mode: \"0{raw}\"`"));
+        self.problem(&node.span, format!("the mode {raw} is a decimal number"))
+            .help = Some(format!(
+            "write it as octal: `mode: 0{raw}` or `mode: \"0{raw}\"`"
+        ));
         false
     }
 }
@@ -300,11 +345,18 @@ fn parameters(action: LocalAction) -> impl Iterator<Item = &'static Parameter> {
 /// The argument names of a module with their aliases; none where any name is taken.
 fn argument_names(name: &str) -> Option<Vec<String>> {
     if let Some(action) = LocalAction::find(name) {
-        return action.arguments().map(|own| own.iter().map(|own| own.name.to_owned()).collect());
+        return action
+            .arguments()
+            .map(|own| own.iter().map(|own| own.name.to_owned()).collect());
     }
     let module = module::find(name)?;
     let mut names = property_names(&(module.schema)(), "properties");
-    names.extend(module.argument_aliases.iter().map(|(alias, _)| (*alias).to_owned()));
+    names.extend(
+        module
+            .argument_aliases
+            .iter()
+            .map(|(alias, _)| (*alias).to_owned()),
+    );
     Some(names)
 }
 
@@ -313,7 +365,10 @@ fn required_names(module: &module::Module) -> Vec<Vec<String>> {
     property_names(&(module.schema)(), "required")
         .into_iter()
         .map(|name| {
-            let aliases = module.argument_aliases.iter().filter(|(_, own)| *own == name);
+            let aliases = module
+                .argument_aliases
+                .iter()
+                .filter(|(_, own)| *own == name);
             let aliases: Vec<_> = aliases.map(|(alias, _)| (*alias).to_owned()).collect();
             std::iter::once(name).chain(aliases).collect()
         })
@@ -323,9 +378,10 @@ fn required_names(module: &module::Module) -> Vec<Vec<String>> {
 fn property_names(schema: &schemars::Schema, key: &str) -> Vec<String> {
     match schema.get(key) {
         Some(serde_json::Value::Object(properties)) => properties.keys().cloned().collect(),
-        Some(serde_json::Value::Array(names)) => {
-            names.iter().filter_map(|name| name.as_str().map(str::to_owned)).collect()
-        }
+        Some(serde_json::Value::Array(names)) => names
+            .iter()
+            .filter_map(|name| name.as_str().map(str::to_owned))
+            .collect(),
         _ => Vec::new(),
     }
 }

@@ -23,7 +23,7 @@ impl Reader<'_> {
 
     /// A keyword that takes a text.
     pub(super) fn text(&mut self, map: &Map, key: &str) -> Option<Node> {
-        self.keyword_value(map, key, "a string", |node| node.is_scalar() && !node.is_null())
+        self.keyword_value(map, key, "a string", |node| node.is_scalar())
     }
 
     /// A keyword that takes a whole number of this range.
@@ -51,7 +51,9 @@ impl Reader<'_> {
     /// `environment:`: a mapping, or a list of them.
     pub(super) fn environment(&mut self, map: &Map) -> Option<Node> {
         let fits = |node: &Node| match &node.kind {
-            Kind::Seq(items) => items.iter().all(|item| item.as_map().is_some() || !is_literal(item)),
+            Kind::Seq(items) => items
+                .iter()
+                .all(|item| item.as_map().is_some() || !is_literal(item)),
             Kind::Map(_) => true,
             _ => false,
         };
@@ -71,7 +73,8 @@ impl Reader<'_> {
         expected: &str,
         fits: impl Fn(&Node) -> bool,
     ) -> Option<Node> {
-        let node = map.get(key)?;
+        // Without a value a keyword is as good as not there.
+        let node = map.get(key).filter(|node| !node.is_null())?;
         let whole_template = node.as_str().is_some_and(|_| !is_literal(node));
         if !whole_template && !fits(node) {
             let found = found(node);
@@ -94,13 +97,21 @@ impl Reader<'_> {
     /// Looks at the values of an action's arguments, and at the files that they name. `key` is where the module stands.
     pub(super) fn values(&mut self, action: &Action, key: &Span) {
         match action {
-            Action::Module { module, written, arguments } => {
+            Action::Module {
+                module,
+                written,
+                arguments,
+            } => {
                 self.literals(module, written, arguments, key);
             }
-            Action::Local { action, arguments, .. } => match action {
+            Action::Local {
+                action, arguments, ..
+            } => match action {
                 LocalAction::Template => {
                     let kept = arguments.iter().filter(|(name, _)| !files::is_syntax(name));
-                    let kept = kept.map(|(name, node)| (name.clone(), node.clone())).collect();
+                    let kept = kept
+                        .map(|(name, node)| (name.clone(), node.clone()))
+                        .collect();
                     self.as_copy("template", &kept, key);
                     self.template_file(arguments);
                 }
@@ -137,7 +148,9 @@ impl Reader<'_> {
 
     /// `copy` and `template` end as the module `copy` on the host.
     fn as_copy(&mut self, written: &str, arguments: &IndexMap<String, Node>, key: &Span) {
-        let Some(copy) = module::find("copy") else { return };
+        let Some(copy) = module::find("copy") else {
+            return;
+        };
         let as_text = |(name, node): (&String, &Node)| {
             // A content of any type becomes a text on the way.
             let node = match name.as_str() {
@@ -159,7 +172,10 @@ impl Reader<'_> {
         key: &Span,
     ) {
         let mut given = serde_json::Map::new();
-        for (name, node) in arguments.iter().filter(|(_, node)| is_literal(node) && !node.is_null()) {
+        for (name, node) in arguments
+            .iter()
+            .filter(|(_, node)| is_literal(node) && !node.is_null())
+        {
             // A mode keeps its spelling: 0644 is octal, and its digits must survive.
             let value = match name.ends_with("mode") && node.as_i64().is_some() {
                 true => node.raw().into(),
@@ -170,7 +186,9 @@ impl Reader<'_> {
         let mut sound = true;
         // One mistake is told at a time; without its argument the next one shows.
         while let Err(problem) = (module.read)(&given.clone().into()) {
-            let Some(name) = spelling(module, &given, &problem) else { break };
+            let Some(name) = spelling(module, &given, &problem) else {
+                break;
+            };
             given.remove(&name);
             let place = arguments.get(&name).map_or(key, |node| &node.span);
             self.problems.push(wrong_argument(written, &problem, place));
@@ -182,13 +200,19 @@ impl Reader<'_> {
         {
             let name = spelling(module, &given, &problem);
             let node = name.and_then(|name| arguments.get(&name));
-            self.problems.push(wrong_argument(written, &problem, node.map_or(key, |node| &node.span)));
+            self.problems.push(wrong_argument(
+                written,
+                &problem,
+                node.map_or(key, |node| &node.span),
+            ));
         }
     }
 
     fn meta(&mut self, arguments: &IndexMap<String, Node>) {
         const KNOWN: [&str; 4] = ["flush_handlers", "end_host", "end_play", "noop"];
-        let Some(node) = arguments.get("action") else { return };
+        let Some(node) = arguments.get("action") else {
+            return;
+        };
         let name = node.as_str().unwrap_or_default();
         if is_literal(node) && !KNOWN.contains(&name) {
             let near = fleet_yaml::nearest(name, KNOWN);
@@ -196,13 +220,18 @@ impl Reader<'_> {
                 || "`flush_handlers`, `end_host`, `end_play` and `noop` are".to_owned(),
                 |near| format!("did you mean `{near}`?"),
             );
-            self.problem(&node.span, format!("`meta: {name}` is not supported yet")).help = Some(help);
+            self.problem(&node.span, format!("`meta: {name}` is not supported yet"))
+                .help = Some(help);
         }
     }
 
     fn template_file(&mut self, arguments: &IndexMap<String, Node>) {
-        let Some(src) = arguments.get("src") else { return };
-        let Some(path) = self.named_file(src, "templates") else { return };
+        let Some(src) = arguments.get("src") else {
+            return;
+        };
+        let Some(path) = self.named_file(src, "templates") else {
+            return;
+        };
         let mut syntax = FileSyntax::default();
         for (name, node) in arguments.iter().filter(|(name, _)| files::is_syntax(name)) {
             if !is_literal(node) {
@@ -222,13 +251,18 @@ impl Reader<'_> {
                 self.problem(&src.span, message);
             }
             Err(problem) => {
-                self.problem(&src.span, format!("cannot read {}: {problem}", path.display()));
+                self.problem(
+                    &src.span,
+                    format!("cannot read {}: {problem}", path.display()),
+                );
             }
         }
     }
 
     fn copied_file(&mut self, arguments: &IndexMap<String, Node>) {
-        let on_the_host = arguments.get("remote_src").is_some_and(|node| truth(node) != Some(false));
+        let on_the_host = arguments
+            .get("remote_src")
+            .is_some_and(|node| truth(node) != Some(false));
         if let Some(src) = arguments.get("src")
             && !on_the_host
         {
@@ -238,7 +272,9 @@ impl Reader<'_> {
 
     /// A file of the controller, if its name is written out: it must be there, unless a play makes files here.
     pub(super) fn named_file(&mut self, name: &Node, folder: &str) -> Option<PathBuf> {
-        let text = name.as_str().filter(|text| !is_templated(text) && !text.starts_with('~'))?;
+        let text = name
+            .as_str()
+            .filter(|text| !is_templated(text) && !text.starts_with('~'))?;
         let search = files::search(&self.dir);
         match files::find(text, folder, &search) {
             Ok(path) => Some(path),
@@ -272,7 +308,11 @@ fn spelling(
 ) -> Option<String> {
     let own = problem.argument.as_deref()?;
     let is_own = |name: &str| {
-        name == own || module.argument_aliases.iter().any(|(alias, of)| *alias == name && *of == own)
+        name == own
+            || module
+                .argument_aliases
+                .iter()
+                .any(|(alias, of)| *alias == name && *of == own)
     };
     given.keys().find(|name| is_own(name)).cloned()
 }

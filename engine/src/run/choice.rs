@@ -33,7 +33,10 @@ impl Choice<'_> {
     /// A pattern that cannot be read or known, and one that matches nothing.
     pub fn hosts(&self, play: &Play) -> Result<Vec<String>, Diagnostic> {
         let patterns = self.patterns(play)?;
-        let selection = self.inventory.select(&patterns, self.limit).map_err(|problem| problem.or_at(&play.hosts.span))?;
+        let selection = self
+            .inventory
+            .select(&patterns, self.limit)
+            .map_err(|problem| problem.or_at(&play.hosts.span))?;
         if selection.hosts.is_empty() && !self.allow_no_hosts {
             return Err(self.nothing(play, &patterns, &selection));
         }
@@ -53,15 +56,27 @@ impl Choice<'_> {
         let span = || play.hosts.span.clone();
         let patterns = match self.templar.value(&play.hosts, &scope.shared()) {
             Ok(Evaluated::Known(value)) => value,
-            Ok(_) => return Err(Diagnostic::error(span(), "the hosts of a play must be known before it starts")),
+            Ok(_) => {
+                return Err(Diagnostic::error(
+                    span(),
+                    "the hosts of a play must be known before it starts",
+                ));
+            }
             Err(problem) => return Err(problem.into()),
         };
         match patterns.as_str() {
             Some(text) => Ok(text.to_owned()),
             None => patterns
                 .try_iter()
-                .map(|items| items.map(|item| item.to_string()).collect::<Vec<_>>().join(","))
-                .map_err(|_| Diagnostic::error(span(), "expected a host pattern or a list of them")),
+                .map(|items| {
+                    items
+                        .map(|item| item.to_string())
+                        .collect::<Vec<_>>()
+                        .join(",")
+                })
+                .map_err(|_| {
+                    Diagnostic::error(span(), "expected a host pattern or a list of them")
+                }),
         }
     }
 
@@ -73,7 +88,9 @@ impl Choice<'_> {
         };
         let near = unmatched.and_then(|pattern| self.inventory.nearest(pattern));
         Diagnostic::error(play.hosts.span.clone(), message).with_help(match near {
-            Some(near) => format!("did you mean `{near}`? `--allow-no-hosts` lets such a play pass"),
+            Some(near) => {
+                format!("did you mean `{near}`? `--allow-no-hosts` lets such a play pass")
+            }
             None => "`--allow-no-hosts` lets such a play pass".to_owned(),
         })
     }

@@ -22,11 +22,21 @@ impl Errand {
     ///
     /// # Errors
     /// Why the host cannot be asked.
-    pub(crate) async fn connect(shared: &Arc<Shared>, name: &str, root: bool, mode: Mode) -> Result<Self, HostEnd> {
+    pub(crate) async fn connect(
+        shared: &Arc<Shared>,
+        name: &str,
+        root: bool,
+        mode: Mode,
+    ) -> Result<Self, HostEnd> {
         let play = reached_by(shared, name);
         let scope = shared.scope(name, play.as_deref(), &[], &[], None);
-        let reach = connection::reach(shared, name, play.as_deref(), &scope, root)
-            .map_err(|message| HostEnd::Refused { message, person: false })?;
+        let reach =
+            connection::reach(shared, name, play.as_deref(), &scope, root).map_err(|message| {
+                HostEnd::Refused {
+                    message,
+                    person: false,
+                }
+            })?;
         let host = Host::connect(
             Arc::clone(shared),
             name.to_owned(),
@@ -59,7 +69,11 @@ impl Errand {
     ///
     /// # Errors
     /// When the module fails, or the host is lost on the way.
-    pub async fn module(&mut self, module: &str, args: &serde_json::Value) -> Result<serde_json::Value, HostEnd> {
+    pub async fn module(
+        &mut self,
+        module: &str,
+        args: &serde_json::Value,
+    ) -> Result<serde_json::Value, HostEnd> {
         self.host.next_task += 1;
         let task = fleet_wire::Task {
             id: self.host.next_task,
@@ -81,19 +95,33 @@ impl Errand {
             planned: None,
             timeout_s: 0,
         };
-        self.host.send(&ToHost::Task(Box::new(task))).await.map_err(|stop| lost(&stop))?;
+        self.host
+            .send(&ToHost::Task(Box::new(task)))
+            .await
+            .map_err(|stop| lost(&stop))?;
         loop {
             match self.host.receive().await.map_err(|stop| lost(&stop))? {
                 FromHost::Started { .. } => {}
                 FromHost::Done(outcome) => {
-                    let result: serde_json::Value = serde_json::from_str(&outcome.result.0).unwrap_or_default();
+                    let result: serde_json::Value =
+                        serde_json::from_str(&outcome.result.0).unwrap_or_default();
                     if outcome.status == Status::Failed {
-                        let message = result.get("msg").and_then(serde_json::Value::as_str).unwrap_or("it failed");
-                        return Err(HostEnd::Refused { message: format!("{module}: {message}"), person: false });
+                        let message = result
+                            .get("msg")
+                            .and_then(serde_json::Value::as_str)
+                            .unwrap_or("it failed");
+                        return Err(HostEnd::Refused {
+                            message: format!("{module}: {message}"),
+                            person: false,
+                        });
                     }
                     return Ok(result);
                 }
-                _ => return Err(lost(&Stop::Lost("the helper answered out of turn".to_owned()))),
+                _ => {
+                    return Err(lost(&Stop::Lost(
+                        "the helper answered out of turn".to_owned(),
+                    )));
+                }
             }
         }
     }
@@ -106,7 +134,9 @@ impl Errand {
 }
 
 fn lost(stop: &Stop) -> HostEnd {
-    HostEnd::Lost { message: stop.to_string() }
+    HostEnd::Lost {
+        message: stop.to_string(),
+    }
 }
 
 /// The play that says how a host is reached (`connection:`, `port:`, `remote_user:`), where one does.
@@ -122,7 +152,15 @@ fn reached_by(shared: &Shared, name: &str) -> Option<Arc<Play>> {
         let connection = &play.connection;
         connection.kind.is_some() || connection.port.is_some() || connection.user.is_some()
     };
-    let is_for = |play: &&Arc<Play>| choice.hosts(play).is_ok_and(|hosts| hosts.iter().any(|host| host == name));
-    let mut plays = shared.playbooks.iter().flat_map(|playbook| &playbook.plays).filter(says_how);
+    let is_for = |play: &&Arc<Play>| {
+        choice
+            .hosts(play)
+            .is_ok_and(|hosts| hosts.iter().any(|host| host == name))
+    };
+    let mut plays = shared
+        .playbooks
+        .iter()
+        .flat_map(|playbook| &playbook.plays)
+        .filter(says_how);
     plays.find(is_for).map(Arc::clone)
 }

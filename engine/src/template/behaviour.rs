@@ -724,7 +724,7 @@ fn a_check_finds_mistakes_without_any_variable() {
             "site.yml:1:11: there is no filter `uppr` (did you mean `upper`?)",
             "site.yml:2:13: there is no test `defind` (did you mean `defined`?)",
             "site.yml:3:16: unexpected `}`, expected `,`",
-            "site.yml:4:7: there is no function `fetch` (docs/ansible.md lists every function there is)",
+            "site.yml:4:7: there is no function `fetch` (docs/language.md lists every function there is)",
         ]
     );
 }

@@ -142,7 +142,7 @@ pub(super) fn unknown(templar: &Templar, what: &str, name: &str) -> Diagnostic {
         Diagnostic::without_place(format!("there is no {what} `{name}`")).with_code(code::UNKNOWN);
     match near {
         Some(near) => diagnostic.with_help(format!("did you mean `{near}`?")),
-        None => diagnostic.with_help(format!("docs/ansible.md lists every {what} there is")),
+        None => diagnostic.with_help(format!("docs/language.md lists every {what} there is")),
     }
 }
 
@@ -161,5 +161,56 @@ impl Scope for Nothing {
 
     fn origin(&self, _: &str) -> Option<String> {
         None
+    }
+}
+
+#[cfg(test)]
+mod unit {
+    use super::super::{NoController, TemplateSettings, lookups};
+    use super::*;
+
+    /// Messages send people to this page.
+    #[test]
+    fn the_page_of_the_language_lists_every_name() {
+        let page = include_str!("../../../docs/language.md");
+        let listed = |heading: &str| -> Vec<&str> {
+            let part = page
+                .split("\n* **")
+                .find(|part| part.starts_with(heading))
+                .unwrap();
+            part.split("\n\n")
+                .next()
+                .unwrap()
+                .split('`')
+                .skip(1)
+                .step_by(2)
+                .collect()
+        };
+        let templar = Templar::new(TemplateSettings {
+            search_path: Vec::new(),
+            playbook_dir: "/".into(),
+            controller: Arc::new(NoController),
+        });
+        let functions = templar
+            .environment()
+            .globals()
+            .map(|(name, _)| name.to_owned());
+        let own = |names: &mut dyn Iterator<Item = &'static str>| {
+            names.map(str::to_owned).collect::<Vec<_>>()
+        };
+        for (heading, mut names) in [
+            ("Filters", own(&mut filters::names())),
+            ("Tests", own(&mut tests::names())),
+            ("Lookups", own(&mut lookups::names())),
+            ("Functions", functions.collect()),
+        ] {
+            names.sort_unstable();
+            names.dedup();
+            assert_eq!(
+                listed(heading).join("`, `"),
+                names.join("`, `"),
+                "{heading}"
+            );
+        }
     }
 }

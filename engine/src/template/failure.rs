@@ -460,8 +460,13 @@ fn message(error: &Error) -> String {
 
 /// A parser's message with what one would type, in place of what the parser calls it.
 fn in_symbols(message: &str) -> String {
-    const SYMBOLS: [(&str, &str); 7] = [
+    const SYMBOLS: [(&str, &str); 9] = [
+        (
+            "unexpected end of input, expected end of block",
+            "a block is never closed: `{% endif %}`, `{% endfor %}` or its like is missing",
+        ),
         ("end of variable block", "`}}`"),
+        ("unexpected identifier", "unexpected name"),
         ("end of block", "`%}`"),
         ("end of input", "end of the template"),
         ("expected identifier", "expected a name"),

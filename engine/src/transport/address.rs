@@ -146,6 +146,17 @@ impl Address {
         args
     }
 
+    /// Whether its own options lead through another host. The user's configuration may, too: only ssh knows.
+    pub(crate) fn has_jump(&self) -> bool {
+        self.own_options().any(|word| {
+            let word = word.to_ascii_lowercase();
+            let option = word.strip_prefix("-o").unwrap_or(&word).trim_start();
+            word.starts_with("-j")
+                || option.starts_with("proxyjump")
+                || option.starts_with("proxycommand")
+        })
+    }
+
     /// The user's own options, common before extra.
     pub(crate) fn own_options(&self) -> impl Iterator<Item = &String> {
         self.ssh_common_args.iter().chain(&self.ssh_extra_args)
@@ -235,6 +246,28 @@ mod tests {
              -o ForwardAgent=no -o ClearAllForwardings=yes -o StrictHostKeyChecking=yes -l ops -p 2222 -- 10.0.0.1"
         );
         assert_eq!(address.to_string(), "ops@10.0.0.1:2222");
+    }
+
+    #[test]
+    fn a_way_through_another_host_is_seen() {
+        let jumps = |words: &[&str]| {
+            let ssh_common_args = words.iter().map(|word| (*word).to_owned()).collect();
+            Address {
+                ssh_common_args,
+                ..Address::ssh("web1", "10.0.0.1")
+            }
+            .has_jump()
+        };
+        for words in [
+            &["-J", "bastion"][..],
+            &["-Jbastion"],
+            &["-o", "ProxyJump=bastion"],
+            &["-oProxyCommand=ssh -W %h:%p bastion"],
+            &["-o", "proxycommand nc %h %p"],
+        ] {
+            assert!(jumps(words), "{words:?}");
+        }
+        assert!(!jumps(&["-C", "-o", "Compression=yes", "-i", "job"]));
     }
 
     #[test]

@@ -39,10 +39,14 @@ pub(crate) async fn diagnose(address: &Address, log: &str) -> Verdict {
             None => None,
         };
         if way_failed(&lines) {
-            let place = place.map(|place| format!(" (it is recorded in {place})")).unwrap_or_default();
+            let place = place
+                .map(|place| format!(" (it is recorded in {place})"))
+                .unwrap_or_default();
             return Verdict::Final(ConnectError::Unreachable {
                 host: as_asked(address),
-                reason: format!("the host key of its jump host has changed{place}; somebody may be in between"),
+                reason: format!(
+                    "the host key of its jump host has changed{place}; somebody may be in between"
+                ),
                 said: Said::default(),
             });
         }
@@ -89,7 +93,9 @@ pub(crate) async fn diagnose(address: &Address, log: &str) -> Verdict {
             said,
         });
     }
-    if lines.iter().any(|line| line.ends_with("timed out")) || has("timed out during banner exchange") {
+    if lines.iter().any(|line| line.ends_with("timed out"))
+        || has("timed out during banner exchange")
+    {
         return Verdict::Final(ConnectError::Timeout {
             host,
             seconds: address.timeout.as_secs(),
@@ -154,19 +160,29 @@ pub(crate) async fn diagnose(address: &Address, log: &str) -> Verdict {
 
 /// Whether a jump host or a proxy command ended before the host itself was heard: ssh then knows no address of it.
 fn way_failed(spoken: &[&str]) -> bool {
-    spoken.iter().any(|line| line.ends_with("by UNKNOWN port 65535"))
-        && spoken.iter().any(|line| line.starts_with("kex_exchange_identification"))
+    spoken
+        .iter()
+        .any(|line| line.ends_with("by UNKNOWN port 65535"))
+        && spoken
+            .iter()
+            .any(|line| line.starts_with("kex_exchange_identification"))
 }
 
 /// What is wrong with the way to the host, in the words of those on it.
 fn way(address: &Address, spoken: &[&str], said: Said) -> Verdict {
-    let ends = ["kex_exchange_identification", "Connection closed by UNKNOWN", "Authenticated to "];
-    let (theirs, cuts): (Vec<&str>, Vec<&str>) =
-        spoken.iter().partition(|line| !ends.iter().any(|end| line.starts_with(end)));
+    let ends = [
+        "kex_exchange_identification",
+        "Connection closed by UNKNOWN",
+        "Authenticated to ",
+    ];
+    let (theirs, cuts): (Vec<&str>, Vec<&str>) = spoken
+        .iter()
+        .partition(|line| !ends.iter().any(|end| line.starts_with(end)));
     let from = theirs.len().saturating_sub(SAID_LINES);
     let error = ConnectError::Unreachable {
         host: as_asked(address),
-        reason: "its jump host or proxy command gives no connection; try the same with `ssh`".to_owned(),
+        reason: "its jump host or proxy command gives no connection; try the same with `ssh`"
+            .to_owned(),
         said: if theirs.is_empty() {
             said
         } else {
@@ -174,8 +190,16 @@ fn way(address: &Address, spoken: &[&str], said: Said) -> Verdict {
         },
     };
     // A jump host that was cut off itself may only be busy.
-    let cut_twice = cuts.iter().filter(|line| line.starts_with("kex_exchange_identification")).count() > 1;
-    if cut_twice { Verdict::Again(error) } else { Verdict::Final(error) }
+    let cut_twice = cuts
+        .iter()
+        .filter(|line| line.starts_with("kex_exchange_identification"))
+        .count()
+        > 1;
+    if cut_twice {
+        Verdict::Again(error)
+    } else {
+        Verdict::Final(error)
+    }
 }
 
 /// The host as it was asked for: where ssh came no further, the log is about others.
@@ -263,9 +287,13 @@ fn offered(log: &str) -> String {
     // Before the last login there are those to jump hosts.
     let login = log.rfind("debug1: Authenticating to ").unwrap_or(0);
     let named = |sign: &str| -> Vec<String> {
-        let lines = log[login..].lines().filter_map(|line| line.strip_prefix(sign));
+        let lines = log[login..]
+            .lines()
+            .filter_map(|line| line.strip_prefix(sign));
         // `/home/me/.ssh/id_ed25519 ED25519 SHA256:… agent`
-        lines.map(|key| readable(key.split(" SHA256:").next().unwrap_or(key))).collect()
+        lines
+            .map(|key| readable(key.split(" SHA256:").next().unwrap_or(key)))
+            .collect()
     };
     if let Some(key) = named("debug1: Server accepts key: ").last() {
         return format!(
@@ -337,7 +365,10 @@ mod tests {
             port: Some(2222),
             ..Address::ssh("web1", "10.0.0.5")
         };
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
         match runtime.block_on(diagnose(&address, log)) {
             Verdict::Again(problem) => (true, problem.to_string()),
             Verdict::Final(problem) => (false, problem.to_string()),
@@ -360,7 +391,8 @@ mod tests {
         debug1: Offering public key: /home/me/.ssh/jump ED25519 SHA256:3WxQnOKswK3BbGqCi4OOwL7XuTaiEOOGQ2TeSkXDlCQ explicit\n";
     const CUT: &str = "kex_exchange_identification: Connection closed by remote host\r\n\
         Connection closed by UNKNOWN port 65535\r\n";
-    const DENIED: &str = "ops@10.0.0.5: Permission denied (publickey,password,keyboard-interactive).\r\n";
+    const DENIED: &str =
+        "ops@10.0.0.5: Permission denied (publickey,password,keyboard-interactive).\r\n";
 
     #[test]
     fn refused_keys_are_named() {
@@ -377,9 +409,14 @@ mod tests {
             ),
             "{text}"
         );
-        assert!(text.ends_with("said: ops@10.0.0.5: Permission denied (publickey,password,keyboard-interactive)."));
+        assert!(text.ends_with(
+            "said: ops@10.0.0.5: Permission denied (publickey,password,keyboard-interactive)."
+        ));
         let text = said(&format!("{LOGIN}{DENIED}")).1;
-        assert!(text.contains("refuses the login (no key was offered)"), "{text}");
+        assert!(
+            text.contains("refuses the login (no key was offered)"),
+            "{text}"
+        );
     }
 
     #[test]
@@ -389,13 +426,20 @@ mod tests {
              debug1: Server accepts key: locked ED25519 SHA256:/uSJu3fb explicit\n{DENIED}"
         );
         let text = said(&log).1;
-        assert!(text.contains("locked ED25519 would do, but cannot be used"), "{text}");
-        assert!(text.contains("`ssh-add`") && !text.contains("keys tried"), "{text}");
+        assert!(
+            text.contains("locked ED25519 would do, but cannot be used"),
+            "{text}"
+        );
+        assert!(
+            text.contains("`ssh-add`") && !text.contains("keys tried"),
+            "{text}"
+        );
     }
 
     #[test]
     fn the_hosts_refusal_is_told_from_that_of_its_jump_host() {
-        let log = format!("{JUMP}{JUMP_LOGIN}me@192.0.2.1: Permission denied (publickey).\r\n{CUT}");
+        let log =
+            format!("{JUMP}{JUMP_LOGIN}me@192.0.2.1: Permission denied (publickey).\r\n{CUT}");
         assert_eq!(
             said(&log),
             (
@@ -411,7 +455,10 @@ mod tests {
              debug1: Offering public key: other ED25519 SHA256:3WxQnOKs explicit\n{DENIED}Killed by signal 1.\r\n"
         );
         let text = said(&log).1;
-        assert!(text.contains("web1 (ops@10.0.0.5:2222) refuses the login (keys tried: other ED25519)"), "{text}");
+        assert!(
+            text.contains("web1 (ops@10.0.0.5:2222) refuses the login (keys tried: other ED25519)"),
+            "{text}"
+        );
     }
 
     #[test]
@@ -422,8 +469,14 @@ mod tests {
             "/bin/bash: line 1: /no/such/nc: No such file or directory",
         ] {
             let (again, text) = said(&format!("{JUMP}{words}\r\n{CUT}"));
-            assert!(!again && text.ends_with(&format!("; said: {words}")), "{text}");
-            assert!(text.starts_with("cannot reach web1 (10.0.0.5:2222): its jump host or proxy"), "{text}");
+            assert!(
+                !again && text.ends_with(&format!("; said: {words}")),
+                "{text}"
+            );
+            assert!(
+                text.starts_with("cannot reach web1 (10.0.0.5:2222): its jump host or proxy"),
+                "{text}"
+            );
         }
         let log = format!(
             "{JUMP}{JUMP_LOGIN}Authenticated to 192.0.2.1 ([192.0.2.1]:22) using \"publickey\".\r\n\
@@ -465,19 +518,37 @@ mod tests {
             Offending ED25519 key in /nowhere/known_hosts:7\r\n\
             Host key verification failed.\r\n";
         let text = said(&format!("{LOGIN}{changed}")).1;
-        assert!(text.contains("is recorded in /nowhere/known_hosts:7, it shows ED25519 SHA256:qCxr"), "{text}");
+        assert!(
+            text.contains("is recorded in /nowhere/known_hosts:7, it shows ED25519 SHA256:qCxr"),
+            "{text}"
+        );
         assert!(text.contains("`fleetctl host enroll web1`"), "{text}");
         let text = said(&format!("{JUMP}{JUMP_LOGIN}{changed}{CUT}")).1;
-        assert!(text.contains("host key of its jump host has changed") && !text.contains("enroll"), "{text}");
+        assert!(
+            text.contains("host key of its jump host has changed") && !text.contains("enroll"),
+            "{text}"
+        );
     }
 
     #[test]
     fn what_keeps_from_connecting_is_told_plainly() {
         for (words, told) in [
-            ("ssh: connect to host 10.0.0.5 port 2222: Connection refused", "connection refused; is sshd running"),
-            ("ssh: Could not resolve hostname web1: Name or service not known", "its name does not resolve"),
-            ("ssh: connect to host 10.0.0.5 port 2222: No route to host", "no route to it"),
-            ("ssh: connect to host 10.0.0.5 port 2222: Connection timed out", "no answer within 10 s while connecting"),
+            (
+                "ssh: connect to host 10.0.0.5 port 2222: Connection refused",
+                "connection refused; is sshd running",
+            ),
+            (
+                "ssh: Could not resolve hostname web1: Name or service not known",
+                "its name does not resolve",
+            ),
+            (
+                "ssh: connect to host 10.0.0.5 port 2222: No route to host",
+                "no route to it",
+            ),
+            (
+                "ssh: connect to host 10.0.0.5 port 2222: Connection timed out",
+                "no answer within 10 s while connecting",
+            ),
             (
                 "Connection timed out during banner exchange\r\nConnection to 10.0.0.5 port 2222 timed out",
                 "no answer within 10 s while connecting",
@@ -510,14 +581,20 @@ mod tests {
 
     #[test]
     fn a_banner_is_no_diagnosis() {
-        let banner = "Permission denied to all but staff. Idle logins are timed out after an hour.\r\n";
-        let (again, text) = said(&format!("{LOGIN}{banner}Connection closed by 10.0.0.5 port 2222\r\n"));
+        let banner =
+            "Permission denied to all but staff. Idle logins are timed out after an hour.\r\n";
+        let (again, text) = said(&format!(
+            "{LOGIN}{banner}Connection closed by 10.0.0.5 port 2222\r\n"
+        ));
         assert!(again && text.contains("closes the connection"), "{text}");
     }
 
     #[test]
     fn what_others_say_cannot_reach_the_terminal() {
-        assert_eq!(readable("\u{1b}[2Jcleared\u{202e}"), "\\u{1b}[2Jcleared\\u{202e}");
+        assert_eq!(
+            readable("\u{1b}[2Jcleared\u{202e}"),
+            "\\u{1b}[2Jcleared\\u{202e}"
+        );
         assert!(readable(&"x".repeat(9000)).len() < 310);
     }
 }

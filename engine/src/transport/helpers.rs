@@ -101,8 +101,9 @@ impl Helper {
     /// The file, gzipped: less than half of it.
     pub(crate) fn gzip(&self) -> &[u8] {
         self.gzip.get_or_init(|| {
+            // The fastest level: the others take longer than the few per cent that they spare take to send.
             let mut encoder =
-                flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+                flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
             // Writing into memory does not fail.
             let written = encoder
                 .write_all(&self.bytes)

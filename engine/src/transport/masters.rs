@@ -48,14 +48,23 @@ pub(crate) async fn session(
         return Ok((Arc::new(session), true));
     }
     let _ = fs::remove_file(&socket);
-    // The semaphore is never closed; without a permit the host is only connected early.
+    let mut careful = None;
+    if address.has_jump() {
+        careful = settings.careful_limit.acquire().await.ok();
+    }
+    // The semaphores are never closed; without a permit the host is only connected early.
     let _permit = settings.connect_limit.acquire().await.ok();
     for attempt in 1.. {
         match start(address, settings, &socket).await {
             Ok(()) => break,
             Err(Verdict::Final(problem)) => return Err(problem),
             Err(Verdict::Again(problem)) if attempt == TRIES => return Err(problem),
-            Err(Verdict::Again(_)) => tokio::time::sleep(jitter(attempt)).await,
+            Err(Verdict::Again(_)) => {
+                tokio::time::sleep(jitter(attempt)).await;
+                if careful.is_none() {
+                    careful = settings.careful_limit.acquire().await.ok();
+                }
+            }
         }
     }
     Ok((Arc::new(Session::resume_mux(socket.into(), None)), false))

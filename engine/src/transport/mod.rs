@@ -26,6 +26,9 @@ pub use start::connect;
 
 /// Connections that are being opened at the same time: a stock sshd or bastion refuses more.
 const CONNECTING: usize = 32;
+/// Those of them that go by way of a jump host, or try again: all may meet the same sshd, and a stock one drops logins
+/// beyond ten (`MaxStartups`).
+const CAREFULLY: usize = 8;
 
 /// What all connections of a run share.
 #[derive(Clone, Debug)]
@@ -38,6 +41,8 @@ pub struct Settings {
     pub helpers: Arc<Helpers>,
     /// Connections that are being opened at the same time.
     pub connect_limit: Arc<Semaphore>,
+    /// Connections that are being opened through what may be the same server.
+    careful_limit: Arc<Semaphore>,
     /// What dead masters left behind is removed once.
     swept: Arc<OnceLock<()>>,
 }
@@ -51,6 +56,7 @@ impl Settings {
             persist: Duration::from_secs(60),
             helpers: Arc::new(helpers),
             connect_limit: Arc::new(Semaphore::new(CONNECTING)),
+            careful_limit: Arc::new(Semaphore::new(CAREFULLY)),
             swept: Arc::default(),
         }
     }

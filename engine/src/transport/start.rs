@@ -73,7 +73,9 @@ pub async fn connect(
                             .await;
                     }
                     // The server's MaxSessions is used up, perhaps by a run that is at work: it keeps its connection.
-                    Ok(Err(problem)) if reused && described(&problem).contains("refused by peer") => {
+                    Ok(Err(problem))
+                        if reused && described(&problem).contains("refused by peer") =>
+                    {
                         masters::retire(address, &settings.control_dir);
                         (session, reused) = masters::session(address, settings).await?;
                     }

@@ -8,6 +8,14 @@ pub(super) fn now() -> String {
     rfc3339(since.as_secs())
 }
 
+/// The time so many days ago, in the same form: it sorts as it runs.
+pub(super) fn days_ago(days: u64) -> String {
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    rfc3339(since.as_secs().saturating_sub(days * 86_400))
+}
+
 fn rfc3339(seconds: u64) -> String {
     let (days, rest) = (seconds / 86_400, seconds % 86_400);
     // Howard Hinnant's days-to-civil: years begin in March, so that the leap day is the last one.

@@ -10,7 +10,9 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use fleet_wire::Content;
-use rustix::fs::{self as sys, AtFlags, FileType, Gid, Mode, OFlags, RenameFlags, Uid, XattrFlags};
+use rustix::fs::{
+    self as sys, AtFlags, FileType, Gid, Mode, OFlags, RenameFlags, ResolveFlags, Uid, XattrFlags,
+};
 
 use super::body::{self, Body};
 
@@ -125,6 +127,23 @@ pub(super) fn open_file(path: &Path) -> io::Result<File> {
     }
 }
 
+/// Opens a path whose links have been followed already: one that is there now was put there since, and may lead anywhere.
+fn open_plain(path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
+    match sys::openat2(
+        sys::CWD,
+        path,
+        flags,
+        Mode::empty(),
+        ResolveFlags::NO_SYMLINKS,
+    ) {
+        // Linux before 5.6, and what filters system calls, has no openat2.
+        Err(rustix::io::Errno::NOSYS | rustix::io::Errno::PERM) => {
+            Ok(sys::open(path, flags, Mode::empty())?)
+        }
+        opened => Ok(opened?),
+    }
+}
+
 /// The names in a directory, sorted; none where there is no directory.
 pub(super) fn list(dir: &Path) -> io::Result<Option<Vec<String>>> {
     let entries = match std::fs::read_dir(dir) {
@@ -179,8 +198,8 @@ impl Place {
             ));
         };
         let flags = OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let dir = sys::open(parent, flags | OFlags::RDONLY, Mode::empty())
-            .or_else(|_| sys::open(parent, flags | OFlags::PATH, Mode::empty()))?;
+        let dir = open_plain(parent, flags | OFlags::RDONLY)
+            .or_else(|_| open_plain(parent, flags | OFlags::PATH))?;
         Ok(Self {
             dir,
             name: name.to_owned(),
@@ -226,7 +245,7 @@ impl Place {
         let dir = sys::openat(&self.dir, temp, flags, Mode::empty())?;
         own(&dir, attributes)?;
         sys::fchmod(&dir, Mode::from_raw_mode(attributes.mode))?;
-        Ok(())
+        Ok(sys::fsync(&dir)?)
     }
 
     /// Makes a link beside the entry.
@@ -274,10 +293,15 @@ impl Place {
         }
         // A descriptor that was opened by path alone has no fchmod; its name in /proc leads to the very entry.
         own(&entry, attributes)?;
-        sys::chmod(
-            format!("/proc/thread-self/fd/{}", entry.as_raw_fd()),
-            Mode::from_raw_mode(attributes.mode),
-        )?;
+        let way = format!("/proc/thread-self/fd/{}", entry.as_raw_fd());
+        // Opened before it may be closed to its own owner; a file that cannot be read is left to the kernel's own pace.
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let readable = sys::open(&way, flags, Mode::empty());
+        sys::chmod(&way, Mode::from_raw_mode(attributes.mode))?;
+        // Mode and owners are in the entry itself: a sync of its directory does not bring them to disk.
+        if let Ok(readable) = readable {
+            sys::fsync(&readable)?;
+        }
         self.sync()
     }
 

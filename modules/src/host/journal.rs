@@ -8,6 +8,9 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{FallocateFlags, fallocate};
+use rustix::io::Errno;
+
 use fleet_wire::{Effect, Entry, Journaled, UndoneState, What};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -64,7 +67,13 @@ pub(super) struct Lines {
     file: File,
     sequence: u64,
     path: PathBuf,
+    /// Effects that an undo will have to write a line about.
+    intended: u64,
 }
+
+/// What an undo writes about one effect, in bytes, and what it writes once.
+const UNDO_ROOM: u64 = 512;
+const END_ROOM: u64 = 4096;
 
 impl Journal {
     pub(super) fn new(state: State, run: &str, who: &str) -> Self {
@@ -117,8 +126,11 @@ impl Journal {
             temp,
             backup,
         };
-        self.lines()?
-            .append(&Record::Intent(Box::new(intent.clone())))?;
+        let lines = self.lines()?;
+        lines.intended += 1;
+        let record = Record::Intent(Box::new(intent.clone()));
+        lines.set_aside(&record)?;
+        lines.append(&record)?;
         self.next += 1;
         Ok(intent)
     }
@@ -169,6 +181,7 @@ impl Journal {
             file,
             sequence: 0,
             path,
+            intended: 0,
         };
         lines.append(&Record::Begin {
             run: self.run.clone(),
@@ -192,7 +205,10 @@ impl Lines {
             opened().map_err(|error| Fault::io("read the journal", path, error))?;
         let (records, whole) = parse(&text)?;
         let mut cut = || -> io::Result<()> {
-            file.set_len(whole as u64)?;
+            // Even to its own length it would give back the room that was set aside behind it.
+            if whole < text.len() {
+                file.set_len(whole as u64)?;
+            }
             file.seek(SeekFrom::End(0)).map(drop)
         };
         cut().map_err(|error| Fault::io("write the journal", path, error))?;
@@ -201,17 +217,48 @@ impl Lines {
                 file,
                 sequence: records.len() as u64,
                 path: path.to_owned(),
+                intended: 0,
             },
             records,
         ))
     }
 
+    /// Sets aside the room for a line, and for all that an undo up to it will write: the disk may be full by then.
+    fn set_aside(&self, record: &Record) -> Result<(), Fault> {
+        let need = line(self.sequence, record).len() as u64 + END_ROOM + UNDO_ROOM * self.intended;
+        let at = self
+            .file
+            .metadata()
+            .map_err(|error| Fault::io("read the journal", &self.path, error))?
+            .len();
+        match fallocate(&self.file, FallocateFlags::KEEP_SIZE, at, need) {
+            Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
+            Err(Errno::NOSPC) => Err(Fault::new(format!(
+                "the disk is full: {need} bytes are needed for the journal {}, so that what is done can be undone; nothing was changed by this task",
+                self.path.display()
+            ))),
+            Err(error) => Err(Fault::io(
+                "write the journal",
+                &self.path,
+                io::Error::from(error),
+            )),
+        }
+    }
+
     pub(super) fn append(&mut self, record: &Record) -> Result<(), Fault> {
         let text = line(self.sequence, record);
-        self.file
+        let whole = self.file.metadata().map(|file| file.len());
+        let written = self
+            .file
             .write_all(text.as_bytes())
-            .and_then(|()| self.file.sync_data())
-            .map_err(|error| Fault::io("write the journal", &self.path, error))?;
+            .and_then(|()| self.file.sync_data());
+        if let Err(error) = written {
+            // Half a line would hide all that is written behind it.
+            let _ = whole
+                .and_then(|whole| self.file.set_len(whole))
+                .and_then(|()| self.file.seek(SeekFrom::End(0)));
+            return Err(Fault::io("write the journal", &self.path, error));
+        }
         self.sequence += 1;
         Ok(())
     }
@@ -257,7 +304,16 @@ pub(super) fn parse(text: &[u8]) -> Result<(Vec<Record>, usize), Fault> {
     let mut records = Vec::new();
     let mut whole = 0;
     for line in text.split_inclusive(|byte| *byte == b'\n') {
-        let Some(text) = verified(line) else { break };
+        let Some(text) = verified(line) else {
+            let behind = text[whole + line.len()..].split_inclusive(|byte| *byte == b'\n');
+            if behind.filter_map(verified).next().is_some() {
+                return Err(Fault::new(format!(
+                    "the journal is damaged at its line {}, and whole lines are behind it: what they did cannot be undone for sure; see to it by hand",
+                    records.len() + 1
+                )));
+            }
+            break;
+        };
         let line_of: Line = serde_json::from_str(&text).map_err(|error| {
             Fault::new(format!("the journal's line {} was written by another version of fleetctl ({error}): use that one", records.len() + 1))
         })?;
@@ -326,6 +382,30 @@ impl State {
         Some(summary)
     }
 
+    /// Forgets the runs that ended well, are older than thirty days and not among the newest twenty. To be called with
+    /// the lock held, before a run.
+    pub fn prune(&self) {
+        self.prune_before(&clock::days_ago(30));
+    }
+
+    fn prune_before(&self, oldest: &str) {
+        const NEWEST: usize = 20;
+        if self.runs().len() <= NEWEST {
+            return;
+        }
+        let runs = self.journaled();
+        let old = runs.len().saturating_sub(NEWEST);
+        for run in runs.iter().take(old) {
+            let well = matches!(run.state.as_str(), "kept" | "rolled_back");
+            if well && run.began.as_str() < oldest {
+                // The journal first: without it a run is not found, while one without its backups would fail to be undone.
+                // What stays behind is only space, which the next run looks at again.
+                let _ = fs::remove_file(self.journal_path(&run.run))
+                    .and_then(|()| fs::remove_dir_all(self.run_dir(&run.run)));
+            }
+        }
+    }
+
     /// The runs whose journal has no end: they were cut off.
     pub(super) fn cut_off(&self) -> Vec<String> {
         let mut runs = self.runs();
@@ -385,6 +465,33 @@ mod tests {
     }
 
     #[test]
+    fn old_runs_that_ended_well_are_forgotten_and_no_others() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = State::at(dir.path().to_str());
+        state.prepare().unwrap();
+        for number in 0..23 {
+            let journal = Journal::new(state.clone(), &format!("r{number:02}"), "ann@desk");
+            let mut lines = journal.create().unwrap();
+            match number {
+                0 => {}
+                1 => lines.end(UndoneState::RollbackConflict).unwrap(),
+                _ => lines.end(UndoneState::Kept).unwrap(),
+            }
+        }
+        state.prune();
+        assert_eq!(state.runs().len(), 23, "none is old");
+        state.prune_before("9999");
+        let runs = state.runs();
+        assert_eq!(
+            (runs.len(), &runs[..3]),
+            (
+                22,
+                &["r00".to_owned(), "r01".to_owned(), "r03".to_owned()][..]
+            )
+        );
+    }
+
+    #[test]
     fn a_torn_tail_is_ignored() {
         let text = lines();
         assert_eq!(parse(&text).unwrap().0.len(), 3);
@@ -409,10 +516,17 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_was_altered_ends_the_journal() {
+    fn a_line_that_was_altered_is_no_torn_tail() {
         let mut text = lines();
         let at = text.windows(4).position(|four| four == b"done").unwrap();
         text[at] = b'D';
-        assert_eq!(parse(&text).unwrap().0.len(), 1);
+        assert!(
+            parse(&text)
+                .unwrap_err()
+                .message
+                .starts_with("the journal is damaged at its line 2")
+        );
+        let end = text.windows(4).position(|four| four == b"kept").unwrap();
+        assert_eq!(parse(&text[..end]).unwrap().0.len(), 1);
     }
 }

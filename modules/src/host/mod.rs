@@ -37,6 +37,7 @@ mod files;
 mod journal;
 mod overlay;
 mod packages;
+mod preflight;
 mod process;
 mod proof;
 mod put;
@@ -295,7 +296,7 @@ impl Host {
     /// Refuses an effect that the plan did not show.
     fn allow(&self, effect: &Effect) -> Result<(), Fault> {
         match &self.task.planned {
-            Some(planned) if !self.recording && !planned.contains(&effect.digest()) => {
+            Some(planned) if !self.recording && !effect.is_among(planned) => {
                 Err(Fault::new(format!(
                     "stale: `{}` is not in the plan: the host is not as it was when the plan was made; plan again",
                     effect.summary()

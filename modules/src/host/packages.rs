@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -152,7 +152,7 @@ impl Host {
         words.push("--".to_owned());
         words.extend(names.iter().cloned());
 
-        let simulation = self.apt_get([vec!["--simulate".to_owned()], words.clone()].concat())?;
+        let simulation = self.apt_get(simulated(&words))?;
         let unsure = self.open() || self.recording && self.overlay.index_stale;
         let steps = match simulation.ok() {
             true => steps(&simulation.text()),
@@ -262,6 +262,59 @@ fn apt_get(words: &[String]) -> AptGet {
     }
 }
 
+/// The words of a simulation, which leaves no trace: neither a lock nor apt's caches on disk.
+fn simulated(words: &[String]) -> Vec<String> {
+    let quiet = [
+        "--simulate",
+        "-o",
+        "Debug::NoLocking=1",
+        "-o",
+        "Dir::Cache::pkgcache=",
+        "-o",
+        "Dir::Cache::srcpkgcache=",
+    ];
+    quiet
+        .iter()
+        .map(|&word| word.to_owned())
+        .chain(words.iter().cloned())
+        .collect()
+}
+
+/// The packages that a removal would take along, but for those that the run itself brought.
+pub(super) fn taken_along(name: &str, own: &BTreeSet<&str>) -> Result<Vec<String>, Fault> {
+    let words = ["purge", "--", name].map(str::to_owned);
+    let AptGet { argv, environment } = apt_get(&simulated(&words));
+    let output = Process {
+        argv: &argv,
+        environment,
+        timeout: Some(PATIENCE),
+        ..Process::default()
+    }
+    .run()?;
+    if !output.ok() {
+        return Err(told(&format!("cannot purge {name}"), &output));
+    }
+    let others = steps(&output.text()).into_iter().map(|step| step.name);
+    Ok(others
+        .filter(|other| other != name && !own.contains(other.as_str()))
+        .collect())
+}
+
+/// Whether nothing of a package but configuration files is there. One that was unpacked and not configured is not gone.
+pub(super) fn gone(name: &str) -> Result<bool, Fault> {
+    let text = status()?;
+    Ok(!text.split("\n\n").any(|paragraph| {
+        let field = |name: &str| paragraph.lines().find_map(|line| line.strip_prefix(name));
+        let status = field("Status: ").unwrap_or_default();
+        let named = field("Package: ").is_some_and(|known| {
+            known == name
+                || field("Architecture: ")
+                    .is_some_and(|architecture| format!("{known}:{architecture}") == name)
+        });
+        named && !status.ends_with(" not-installed") && !status.ends_with(" config-files")
+    }))
+}
+
 /// Brings packages back to what they were, as well as can be: the undo's part.
 pub(super) fn revert(name: &str, before: Option<&str>) -> Result<(), Fault> {
     let mut words: Vec<String> = [
@@ -302,13 +355,17 @@ pub(super) fn revert(name: &str, before: Option<&str>) -> Result<(), Fault> {
 
 /// The installed packages with their versions, from dpkg's own file.
 pub(super) fn installed() -> Result<BTreeMap<String, String>, Fault> {
+    Ok(parse_status(&status()?))
+}
+
+fn status() -> Result<String, Fault> {
     let text = fs::read(STATUS).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => Fault::new(
             "this host has no dpkg: packages can only be managed where Debian's package manager is",
         ),
         _ => Fault::io("read", Path::new(STATUS), error),
     })?;
-    Ok(parse_status(&String::from_utf8_lossy(&text)))
+    Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
 fn parse_status(text: &str) -> BTreeMap<String, String> {

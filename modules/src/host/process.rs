@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use super::Fault;
 
 /// What is kept of each of a process's two streams; the rest is read and dropped.
-const KEPT: usize = 8 << 20;
+const KEPT: usize = 2 << 20;
 /// How long a process that has ended may leave its output open in the hands of its children.
 const GRACE: Duration = Duration::from_millis(300);
 /// How long a command that only reads may take.
@@ -38,10 +38,12 @@ pub struct Command {
 pub struct Output {
     /// The exit status; minus the signal's number where one ended it.
     pub rc: i32,
-    /// Standard output, at most 8 MiB.
+    /// Standard output, at most 2 MiB.
     pub stdout: Vec<u8>,
-    /// Standard error, at most 8 MiB.
+    /// Standard error, at most 2 MiB.
     pub stderr: Vec<u8>,
+    /// There was more than is kept.
+    pub cut: bool,
 }
 
 impl Output {
@@ -193,10 +195,12 @@ fn collect(
     let rc = status
         .code()
         .unwrap_or_else(|| -status.signal().unwrap_or_default());
+    let (stdout, stderr) = (stdout.take(), stderr.take());
     Ok(Output {
         rc,
-        stdout: stdout.take(),
-        stderr: stderr.take(),
+        cut: stdout.len() == KEPT || stderr.len() == KEPT,
+        stdout,
+        stderr,
     })
 }
 

@@ -176,6 +176,13 @@ impl Host {
         };
         let effect = self.effect(what, undo, assumed);
         let validate = validate.filter(|_| wanted.body.is_some());
+        let size = match &wanted.entry {
+            Entry::File(_, content) if wanted.body.is_some() => Some(content.size),
+            _ => None,
+        };
+        if !self.overlay.defines(place) {
+            self.preflight(place, &before, size)?;
+        }
         if self.recording {
             let in_place = wanted.body.is_none() && same_kind(&before, &wanted.entry);
             if !in_place && !assumed {

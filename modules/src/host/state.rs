@@ -54,6 +54,9 @@ impl State {
         let make = |dir: &Path| DirBuilder::new().recursive(true).mode(0o700).create(dir);
         make(&self.dir)
             .and_then(|()| make(&self.dir.join("txn")))
+            // A journal is not on disk before the directories that lead to it are.
+            .and_then(|()| files::sync_dir(&self.dir))
+            .and_then(|()| self.dir.parent().map_or(Ok(()), files::sync_dir))
             .map_err(|error| Fault::io("make the state directory", &self.dir, error))?;
         let found = files::look(&self.dir).map_err(|error| Fault::io("read", &self.dir, error))?;
         let uid = rustix::process::geteuid().as_raw();
@@ -132,6 +135,11 @@ impl State {
             files::sync_dir(&self.dir)
         };
         written().map_err(|error| Fault::io("write", &path, error))
+    }
+
+    /// The directory itself.
+    pub(super) fn dir(&self) -> &Path {
+        &self.dir
     }
 
     /// A run's own directory.

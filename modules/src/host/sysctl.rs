@@ -104,11 +104,11 @@ pub(super) fn write(key: &str, value: &str) -> Result<(), Fault> {
     let written = fs::write(path(key)?, format!("{value}\n"));
     if let Err(error) = written {
         return Err(match error.kind() {
+            // Some keys answer so to a value that names nothing (`tcp_congestion_control`).
+            io::ErrorKind::NotFound if path(key)?.exists() => refused(key, value),
             io::ErrorKind::NotFound => no_such(key),
             io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => read_only(key),
-            io::ErrorKind::InvalidInput => {
-                Fault::new(format!("the kernel refuses the value `{value}` for {key}"))
-            }
+            io::ErrorKind::InvalidInput => refused(key, value),
             _ => Fault::new(format!(
                 "cannot set the kernel parameter {key} to `{value}`: {error}"
             )),
@@ -132,6 +132,10 @@ fn writable(key: &str) -> Result<(), Fault> {
         }
         _ => Ok(()),
     }
+}
+
+fn refused(key: &str, value: &str) -> Fault {
+    Fault::new(format!("the kernel refuses the value `{value}` for {key}"))
 }
 
 fn no_such(key: &str) -> Fault {
@@ -169,6 +173,18 @@ mod tests {
     #[test]
     fn values_are_folded() {
         assert_eq!(fold(" 4096\t131072   6291456\n"), "4096 131072 6291456");
+    }
+
+    #[test]
+    fn a_value_that_names_nothing_is_not_a_key_that_is_missing() {
+        let key = "net.ipv4.tcp_congestion_control";
+        if !matches!(read(key), Ok(Some(_))) || writable(key).is_err() {
+            return;
+        }
+        assert_eq!(
+            write(key, "no_such_one").unwrap_err().message,
+            format!("the kernel refuses the value `no_such_one` for {key}")
+        );
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! Each effect is compared first. What is as before needs nothing; what is neither as before nor as
 //! after was changed by somebody else and is left. So an undo that was cut off can simply run again.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -47,10 +48,13 @@ impl Host {
 #[must_use]
 pub fn rollback(state: &State, run: &str) -> Undone {
     match undo(state, run) {
-        Ok((undone, mut lines)) => match lines.end(undone.state) {
-            Ok(()) => undone,
-            Err(fault) => broken(run, fault),
-        },
+        Ok((mut undone, mut lines)) => {
+            if let Err(fault) = lines.end(undone.state) {
+                let effect = "the journal, which the next run will look at again".to_owned();
+                undone.note(effect, Some(fault.message), UndoneState::RollbackFailed);
+            }
+            undone
+        }
         Err(fault) if state.journal_path(run).exists() => broken(run, fault),
         Err(_) => Undone {
             run: run.to_owned(),
@@ -71,6 +75,17 @@ pub fn recover(state: &State) -> Result<Vec<Undone>, Undone> {
     }
     let mut cut_off = state.journaled();
     cut_off.retain(|run| open.contains(&run.run));
+    // What cannot be read is not what was never written.
+    if let Some(run) = open
+        .iter()
+        .find(|run| !cut_off.iter().any(|read| read.run == **run))
+    {
+        let path = state.journal_path(run);
+        return Err(broken(
+            run,
+            Fault::new(format!("{} cannot be read", path.display())),
+        ));
+    }
     let mut recovered = Vec::new();
     for run in cut_off.iter().rev() {
         let (undone, mut lines) = undo(state, &run.run).map_err(|fault| broken(&run.run, fault))?;
@@ -143,6 +158,7 @@ fn undo(state: &State, run: &str) -> Result<(Undone, Lines), Fault> {
         dir: state.run_dir(run),
         run: run.to_owned(),
         names: Names::default(),
+        brought: intents.iter().filter_map(brought).collect(),
     };
     let mut later = Vec::new();
     for intent in intents
@@ -152,10 +168,7 @@ fn undo(state: &State, run: &str) -> Result<(Undone, Lines), Fault> {
     {
         let (problem, state) = match machine.revert(intent) {
             Ok(Reverted::Already) => {
-                lines.append(&Record::Undone {
-                    id: intent.id,
-                    problem: None,
-                })?;
+                undone_now(&mut lines, intent.id, None);
                 continue;
             }
             Ok(Reverted::Now) => (None, UndoneState::RolledBack),
@@ -168,10 +181,7 @@ fn undo(state: &State, run: &str) -> Result<(Undone, Lines), Fault> {
             Err(fault) => (Some(fault.message), UndoneState::RollbackFailed),
         };
         undone.note(intent.effect.summary(), problem.clone(), state);
-        lines.append(&Record::Undone {
-            id: intent.id,
-            problem,
-        })?;
+        undone_now(&mut lines, intent.id, problem);
     }
     for (unit, action) in activations(&intents)
         .into_iter()
@@ -189,6 +199,12 @@ fn undo(state: &State, run: &str) -> Result<(Undone, Lines), Fault> {
         undone.note(effect, problem, state);
     }
     Ok((undone, lines))
+}
+
+/// Writes down that an effect was undone. A full disk must not stop the undo here: what stands nowhere is compared once
+/// more by the next one.
+fn undone_now(lines: &mut Lines, id: u32, problem: Option<String>) {
+    let _ = lines.append(&Record::Undone { id, problem });
 }
 
 trait Note {
@@ -252,18 +268,29 @@ fn activate_again(unit: &str, action: UnitAction) -> Result<(), Fault> {
     units::activate(unit, action)
 }
 
+fn brought(intent: &Intent) -> Option<&str> {
+    match &intent.effect.what {
+        What::Package {
+            name, before: None, ..
+        } => Some(name),
+        _ => None,
+    }
+}
+
 fn ran(state: &str) -> bool {
     matches!(state, "active" | "activating" | "reloading")
 }
 
 /// The machine itself, with a run's backups.
-struct Machine {
+struct Machine<'a> {
     dir: PathBuf,
     run: String,
     names: Names,
+    /// The packages that the run brought and that were not there before.
+    brought: BTreeSet<&'a str>,
 }
 
-impl Machine {
+impl Machine<'_> {
     fn revert(&self, intent: &Intent) -> Result<Reverted, Fault> {
         match &intent.effect.what {
             What::File {
@@ -278,7 +305,9 @@ impl Machine {
                 before,
                 ..
             } => revert_unit(unit, *action, before),
-            What::Package { name, before, .. } => revert_package(name, before.as_deref()),
+            What::Package { name, before, .. } => {
+                revert_package(name, before.as_deref(), &self.brought)
+            }
             What::Command { .. } => Ok(Reverted::Never("what a command did cannot be undone")),
         }
     }
@@ -444,7 +473,10 @@ fn revert_unit(unit: &str, action: UnitAction, before: &str) -> Result<Reverted,
         return Ok(Reverted::Already);
     }
     let now = units::show(unit)?;
-    if now.active == "failed" && before != "failed" && matches!(action, UnitAction::Start | UnitAction::Restart) {
+    if now.active == "failed"
+        && before != "failed"
+        && matches!(action, UnitAction::Start | UnitAction::Restart)
+    {
         // Nothing runs that could be stopped, but systemd would go on calling the host degraded.
         return units::forget_failure(unit).map(|()| Reverted::Now);
     }
@@ -472,9 +504,26 @@ fn revert_unit(unit: &str, action: UnitAction, before: &str) -> Result<Reverted,
     Ok(Reverted::Now)
 }
 
-fn revert_package(name: &str, before: Option<&str>) -> Result<Reverted, Fault> {
-    if packages::installed()?.get(name).map(String::as_str) == before {
+fn revert_package(
+    name: &str,
+    before: Option<&str>,
+    brought: &BTreeSet<&str>,
+) -> Result<Reverted, Fault> {
+    let so = match before {
+        Some(_) => packages::installed()?.get(name).map(String::as_str) == before,
+        None => packages::gone(name)?,
+    };
+    if so {
         return Ok(Reverted::Already);
+    }
+    if before.is_none() {
+        let others = packages::taken_along(name, brought)?;
+        if !others.is_empty() {
+            return Ok(Reverted::Conflict(format!(
+                "it was left, for what somebody else has installed needs it: {}",
+                others.join(", ")
+            )));
+        }
     }
     packages::revert(name, before)?;
     Ok(Reverted::Now)

@@ -353,7 +353,11 @@ pub(super) fn activate(unit: &str, action: UnitAction) -> Result<(), Fault> {
 fn carry_out(unit: &str, action: UnitAction, proof: &proof::Proof) -> Result<(), Fault> {
     present()?;
     let verb = action.to_string();
-    let words: &[&str] = if unit.is_empty() { &[&verb] } else { &[&verb, "--", unit] };
+    let words: &[&str] = if unit.is_empty() {
+        &[&verb]
+    } else {
+        &[&verb, "--", unit]
+    };
     let output = systemctl(words)?;
     if !output.ok() {
         return Err(failed(unit, action, &output));
@@ -379,7 +383,10 @@ pub(super) fn forget_failure(unit: &str) -> Result<(), Fault> {
     if output.ok() {
         return Ok(());
     }
-    Err(Fault::new(format!("cannot make systemd forget that {unit} failed: {}", output.complaint())))
+    Err(Fault::new(format!(
+        "cannot make systemd forget that {unit} failed: {}",
+        output.complaint()
+    )))
 }
 
 fn failed(unit: &str, action: UnitAction, output: &Output) -> Fault {

@@ -189,7 +189,7 @@ fn result(cmd: Value, output: &Output, strip: bool, start: SystemTime, end: Syst
     let (seconds, rest) = (micros / 1_000_000, micros % 1_000_000);
     let stamp =
         |time: SystemTime| date_time::stamp(time.duration_since(UNIX_EPOCH).unwrap_or_default());
-    json!({
+    let mut fields = json!({
         "cmd": cmd,
         "rc": output.rc,
         "stdout": stdout,
@@ -200,7 +200,13 @@ fn result(cmd: Value, output: &Output, strip: bool, start: SystemTime, end: Syst
         "end": stamp(end),
         "delta": format!("{}:{:02}:{:02}.{rest:06}", seconds / 3600, seconds / 60 % 60, seconds % 60),
         "msg": if output.ok() { "" } else { "non-zero return code" },
-    })
+    });
+    if output.cut {
+        fields["warnings"] = json!([
+            "its output is cut to the first 2 MiB of each stream: write it to a file on the host"
+        ]);
+    }
+    fields
 }
 
 /// Fills in variables and a leading `~`, as Python's `expandvars` and `expanduser` do; what is not known stays.
@@ -316,6 +322,7 @@ mod tests {
             rc: 0,
             stdout: b"a\nb\n\n".to_vec(),
             stderr: Vec::new(),
+            ..Output::default()
         };
         let start = UNIX_EPOCH + Duration::from_micros(1_796_087_195_000_001);
         let fields = result(

@@ -50,10 +50,7 @@ struct File {
 }
 
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
-#[cfg_attr(
-    feature = "schema",
-    derive(schemars::JsonSchema, serde::Serialize)
-)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, serde::Serialize))]
 #[serde(rename_all = "lowercase")]
 enum State {
     /// A regular file that exists already: only its mode and owners are set.
@@ -69,10 +66,7 @@ enum State {
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
-#[cfg_attr(
-    feature = "schema",
-    derive(schemars::JsonSchema, serde::Serialize)
-)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, serde::Serialize))]
 #[serde(rename_all = "lowercase")]
 enum Preserve {
     Preserve,

@@ -27,10 +27,7 @@ struct Service {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
-#[cfg_attr(
-    feature = "schema",
-    derive(schemars::JsonSchema, serde::Serialize)
-)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, serde::Serialize))]
 #[serde(rename_all = "lowercase")]
 enum Manager {
     #[default]
@@ -78,7 +75,8 @@ mod tests {
             "argument `state`: nothing is asked for: one of state and enabled is required"
         );
         assert!(
-            refused(json!({"name": "x", "state": "running"})).contains("or `reloaded`, not `running`")
+            refused(json!({"name": "x", "state": "running"}))
+                .contains("or `reloaded`, not `running`")
         );
         assert!(
             (MODULE.check)(&json!({"name": "x", "state": "started", "use": "systemd"})).is_ok()
