@@ -10,9 +10,9 @@ use std::fs;
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-use fleet_wire::{Effect, Finish, Mode, Status, Task, UndoneState};
+use fleet_wire::{Effect, Finish, Mode, Status, Task, UndoneState, What};
 use serde_json::json;
-use talk::Talk;
+use talk::{Talk, result};
 
 /// A file system of its own over the machine's, in which a repository is the only source of packages.
 const STAGE: &str = r#"set -e
@@ -23,6 +23,8 @@ mount -t proc proc "$1/root/proc"
 mount --rbind /dev "$1/root/dev"
 cd "$1/root"
 rm -rf etc/apt/sources.list etc/apt/sources.list.d/* var/lib/apt/lists/*
+# A container's image may have turned them off.
+echo 'Dir::Cache::pkgcache "pkgcache.bin"; Dir::Cache::srcpkgcache "srcpkgcache.bin";' > etc/apt/apt.conf.d/zz-caches
 mkdir -p srv/repo
 pack() {
   mkdir -p "pack/$1/DEBIAN"
@@ -173,9 +175,15 @@ fn a_removal_and_an_upgrade_are_undone() {
         return;
     };
     apply.meanwhile("apt-get -q -y install fleet-base=1 fleet-app");
+    let upgraded = apply.apt("fleet-base", "latest");
+    assert_eq!(result(&upgraded)["changed"], true);
     assert_eq!(
-        apply.apt("fleet-base", "latest").effects[0].summary(),
-        "upgrade fleet-base 1 → 2"
+        upgraded.effects[0].what,
+        What::Package {
+            name: "fleet-base".to_owned(),
+            before: Some("1".to_owned()),
+            after: Some("2".to_owned())
+        }
     );
     assert_eq!(apply.apt("fleet-base", "absent").effects.len(), 2);
     assert_eq!(apply.packages(), Vec::<String>::new());

@@ -14,8 +14,13 @@ fn tasks(count: usize) -> String {
     for number in 0..count {
         let task = match number % 5 {
             0 => "file: {path: /etc/turns, state: directory, mode: \"0755\"}".to_owned(),
-            1 => format!("copy: {{dest: /etc/turns/{number}, content: \"of {{{{ ansible_hostname }}}}\\n\", mode: \"0644\"}}"),
-            2 => format!("lineinfile: {{path: /etc/turns/{}, line: of web1}}", number - 1),
+            1 => format!(
+                "copy: {{dest: /etc/turns/{number}, content: \"of {{{{ ansible_hostname }}}}\\n\", mode: \"0644\"}}"
+            ),
+            2 => format!(
+                "lineinfile: {{path: /etc/turns/{}, line: of web1}}",
+                number - 1
+            ),
             3 => "command: id -u\n      changed_when: false".to_owned(),
             _ => "service: {name: nginx, state: started}".to_owned(),
         };
@@ -55,6 +60,12 @@ fn turns_do_not_grow_with_tasks() {
         let status = line.ssh().arg("true").stdin(Stdio::null()).status();
         assert!(status.unwrap().success());
     });
-    assert!(forty.abs_diff(twelve) <= 1, "{twelve} turns for 12 tasks, {forty} for 40");
-    assert!(twelve <= ssh + 6, "{twelve} turns for 12 tasks, {ssh} for `ssh HOST true`");
+    assert!(
+        forty.abs_diff(twelve) <= 1,
+        "{twelve} turns for 12 tasks, {forty} for 40"
+    );
+    assert!(
+        twelve <= ssh + 6,
+        "{twelve} turns for 12 tasks, {ssh} for `ssh HOST true`"
+    );
 }

@@ -266,7 +266,8 @@ pub enum UndoneState {
     Kept,
     /// The run had changed nothing.
     Unchanged,
-    /// All is as it was.
+    /// All that can be undone is undone. Effects with a problem are those that never can be (a command): where there is
+    /// one, nobody can say that all is as it was.
     RolledBack,
     /// Something had been changed by somebody else since, and was left as found.
     RollbackConflict,

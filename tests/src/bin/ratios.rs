@@ -1,6 +1,9 @@
 //! What `fleetctl` takes, as ratios to what `ssh` alone takes to the same hosts in the same run. `tests/bench/run` runs it.
 
-#![expect(clippy::unwrap_used, reason = "what cannot be measured is a panic that says why")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "what cannot be measured is a panic that says why"
+)]
 
 use std::fmt::Write as _;
 use std::fs;
@@ -29,7 +32,11 @@ fn main() -> ExitCode {
             benchmark(&mut table);
         }
     }
-    if table.kept { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if table.kept {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
 }
 
 /// Ten hosts and twelve tasks that change nothing, with connections to be made and with kept ones.
@@ -45,13 +52,14 @@ fn many(table: &mut Table) {
         cold.push(timed(|| unchanged(&user, &twelve)));
         warm.push(timed(|| unchanged(&user, &twelve)));
     }
-    // One host at a time: these hosts share the processors of this machine.
-    let one = Fleetctl::on(&fleet, &["web1"]);
-    let facts = (0..TIMES).map(|_| facts_took(&one, &twelve)).collect();
     let floor = median(floors);
-    table.ratio("10 hosts, 12 tasks, nothing to change", median(cold), floor, 1.5);
+    table.ratio(
+        "10 hosts, 12 tasks, nothing to change",
+        median(cold),
+        floor,
+        1.5,
+    );
     table.ratio("the same over kept connections", median(warm), floor, 0.5);
-    table.bound("facts on the host", median(facts).as_secs_f64() * 1e3, "ms", 10.0);
 }
 
 /// One host, 50 ms there and back.
@@ -71,7 +79,20 @@ fn slow(table: &mut Table) {
         times.push(timed(|| unchanged(&user, &twelve)));
         turns.push(line.turns() - before);
     }
-    table.ratio("1 host 50 ms away, 12 tasks", median(times), median(floors), 2.0);
+    table.ratio(
+        "1 host 50 ms away, 12 tasks",
+        median(times),
+        median(floors),
+        2.0,
+    );
+    // Of one host alone: several would share the processors of this machine.
+    let facts = (0..TIMES).map(|_| facts_took(&user, &twelve)).collect();
+    table.bound(
+        "facts on the host",
+        median(facts).as_secs_f64() * 1e3,
+        "ms",
+        10.0,
+    );
     let (turns, ssh_turns) = (median(turns), median(ssh_turns));
     let more = turns.saturating_sub(ssh_turns);
     let title = format!("turns beyond ssh's own ({turns} and {ssh_turns})");
@@ -92,7 +113,12 @@ fn first(table: &mut Table) {
             user.apply(&tuning, &["--no-bench"]).ended(0);
         }));
     }
-    table.ratio("first tuning of 10 hosts, with its upload", median(times), median(floors), 2.5);
+    table.ratio(
+        "first tuning of 10 hosts, with its upload",
+        median(times),
+        median(floors),
+        2.5,
+    );
 }
 
 /// What fleetctl itself holds for a hundred hosts.
@@ -107,7 +133,10 @@ fn memory(table: &mut Table) {
     let mut peak = 0.0;
     // The last reading before its end is the peak of its whole life.
     while !running.has_ended() {
-        peak = fs::read_to_string(&status).ok().and_then(|text| high_water(&text)).unwrap_or(peak);
+        peak = fs::read_to_string(&status)
+            .ok()
+            .and_then(|text| high_water(&text))
+            .unwrap_or(peak);
         std::thread::sleep(Duration::from_millis(2));
     }
     running.wait().ended(0);
@@ -121,8 +150,18 @@ fn inventory(table: &mut Table) {
     let (mut ini, mut yaml) = ("[web]\n".to_owned(), "web:\n  hosts:\n".to_owned());
     for number in 0..10_000 {
         let address = format!("10.{}.{}.7", number / 256, number % 256);
-        writeln!(ini, "web{number} ansible_host={address} rack={}", number % 40).unwrap();
-        writeln!(yaml, "    web{number}: {{ansible_host: {address}, rack: {}}}", number % 40).unwrap();
+        writeln!(
+            ini,
+            "web{number} ansible_host={address} rack={}",
+            number % 40
+        )
+        .unwrap();
+        writeln!(
+            yaml,
+            "    web{number}: {{ansible_host: {address}, rack: {}}}",
+            number % 40
+        )
+        .unwrap();
     }
     let fleetctl = std::env::current_exe().unwrap().with_file_name("fleetctl");
     for (name, text) in [("hosts.ini", ini), ("hosts.yml", yaml)] {
@@ -134,7 +173,12 @@ fn inventory(table: &mut Table) {
             timed(|| all_end_with(vec![command]))
         };
         let time = median((0..TIMES).map(|_| list()).collect());
-        table.bound(&format!("10000 hosts in {name}"), time.as_secs_f64(), "s", 1.0);
+        table.bound(
+            &format!("10000 hosts in {name}"),
+            time.as_secs_f64(),
+            "s",
+            1.0,
+        );
     }
     fs::remove_dir_all(&folder).unwrap();
 }
@@ -162,7 +206,10 @@ fn floor(fleet: &Fleet) -> Duration {
         for option in fleet.ssh_options() {
             command.args(["-o", &option]);
         }
-        command.arg("-i").arg(fleet.key()).args(["-l", "ops", &fleet.address(host)]);
+        command
+            .arg("-i")
+            .arg(fleet.key())
+            .args(["-l", "ops", &fleet.address(host)]);
         command
     };
     let commands = fleet.hosts().iter().map(ssh).collect();
@@ -178,7 +225,13 @@ fn all_end(mut commands: Vec<Command>) {
 }
 
 fn all_end_with(commands: Vec<Command>) {
-    let start = |mut command: Command| command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
+    let start = |mut command: Command| {
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap()
+    };
     let mut children: Vec<Child> = commands.into_iter().map(start).collect();
     for child in &mut children {
         assert!(child.wait().unwrap().success());
@@ -188,8 +241,13 @@ fn all_end_with(commands: Vec<Command>) {
 /// How long the host took to gather its facts, by its own account.
 fn facts_took(user: &Fleetctl, playbook: &std::path::Path) -> Duration {
     let said = user.apply(playbook, &["--json"]);
-    let events = said.ended(0).stdout.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
-    let mut ends = events.filter(|event| event["event"] == "task_ended" && event["task"]["module"] == "setup");
+    let events = said
+        .ended(0)
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    let mut ends =
+        events.filter(|event| event["event"] == "task_ended" && event["task"]["module"] == "setup");
     let took = &ends.next().unwrap()["took"];
     let part = |name: &str| took[name].as_u64().unwrap();
     Duration::from_secs(part("secs")) + Duration::from_nanos(part("nanos"))
@@ -221,34 +279,69 @@ struct Table {
 
 impl Default for Table {
     fn default() -> Table {
-        Table { kept: true, begun: false }
+        Table {
+            kept: true,
+            begun: false,
+        }
     }
 }
 
 impl Table {
     fn ratio(&mut self, title: &str, taken: Duration, floor: Duration, bound: f64) {
         let ratio = taken.as_secs_f64() / floor.as_secs_f64();
-        let [taken, floor] = [taken, floor].map(|time| format!("{:.0} ms", time.as_secs_f64() * 1e3));
-        self.row(title, &taken, &floor, ratio, &format!("{ratio:.2} x"), &format!("{bound:.1} x"), bound);
+        let [taken, floor] =
+            [taken, floor].map(|time| format!("{:.0} ms", time.as_secs_f64() * 1e3));
+        self.row(
+            title,
+            &taken,
+            &floor,
+            ratio,
+            &format!("{ratio:.2} x"),
+            &format!("{bound:.1} x"),
+            bound,
+        );
     }
 
     fn bound(&mut self, title: &str, value: f64, unit: &str, bound: f64) {
         let [shown, limit] = [value, bound].map(|number| format!("{number:.3}"));
         let [shown, limit] = [shown, limit].map(|number| {
-            format!("{} {unit}", number.trim_end_matches('0').trim_end_matches('.')).trim_end().to_owned()
+            format!(
+                "{} {unit}",
+                number.trim_end_matches('0').trim_end_matches('.')
+            )
+            .trim_end()
+            .to_owned()
         });
         self.row(title, &shown, "", value, "", &limit, bound);
     }
 
     #[expect(clippy::too_many_arguments, reason = "a row is made of its cells")]
-    fn row(&mut self, title: &str, taken: &str, floor: &str, value: f64, ratio: &str, limit: &str, bound: f64) {
+    fn row(
+        &mut self,
+        title: &str,
+        taken: &str,
+        floor: &str,
+        value: f64,
+        ratio: &str,
+        limit: &str,
+        bound: f64,
+    ) {
         let mut out = io::stdout();
         if !std::mem::replace(&mut self.begun, true) {
-            writeln!(out, "{:42} {:>10} {:>10} {:>8} {:>8}", "median of five", "fleetctl", "ssh true", "ratio", "bound").unwrap();
+            writeln!(
+                out,
+                "{:42} {:>10} {:>10} {:>8} {:>8}",
+                "median of five", "fleetctl", "ssh true", "ratio", "bound"
+            )
+            .unwrap();
         }
         let kept = value <= bound;
         self.kept &= kept;
         let verdict = if kept { "" } else { "  BEYOND" };
-        writeln!(out, "{title:42} {taken:>10} {floor:>10} {ratio:>8} {limit:>8}{verdict}").unwrap();
+        writeln!(
+            out,
+            "{title:42} {taken:>10} {floor:>10} {ratio:>8} {limit:>8}{verdict}"
+        )
+        .unwrap();
     }
 }
