@@ -29,15 +29,32 @@ fn build() -> Result<(), String> {
 
     // target/PROFILE/build/PACKAGE-HASH/out
     let out = PathBuf::from(variable("OUT_DIR")?);
-    let profile_dir = out.ancestors().nth(3).ok_or("an output directory of an unknown shape")?;
+    let profile_dir = out
+        .ancestors()
+        .nth(3)
+        .ok_or("an output directory of an unknown shape")?;
     let work = profile_dir.join("../helper");
     // A release made elsewhere may ask for musl or another architecture.
     let target = env::var("FLEETCTL_HELPER_TARGET").or_else(|_| variable("TARGET"))?;
 
     let status = Command::new(variable("CARGO")?)
         .current_dir(&root)
-        .args(["build", "--quiet", "--profile", "helper", "--package", "fleet-modules"])
-        .args(["--bin", "fleet-helper", "--features", "standalone", "--target", &target])
+        .args([
+            "build",
+            "--quiet",
+            "--profile",
+            "helper",
+            "--package",
+            "fleet-modules",
+        ])
+        .args([
+            "--bin",
+            "fleet-helper",
+            "--features",
+            "standalone",
+            "--target",
+            &target,
+        ])
         .arg("--target-dir")
         .arg(&work)
         // What the outer build says of itself (lints, wrappers, flags) is not meant for this one.
@@ -59,7 +76,8 @@ fn build() -> Result<(), String> {
 
 /// Copies by rename: a `fleetctl` that is running may be reading the file that was there.
 fn place(from: &Path, to: &Path) -> Result<(), String> {
-    let unusable = |problem: std::io::Error| format!("cannot put the helper at {}: {problem}", to.display());
+    let unusable =
+        |problem: std::io::Error| format!("cannot put the helper at {}: {problem}", to.display());
     let fresh = to.with_extension("new");
     fs::copy(from, &fresh).map_err(unusable)?;
     fs::rename(&fresh, to).map_err(unusable)

@@ -23,7 +23,13 @@ impl Controller for ThisMachine {
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent)?;
         }
-        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?.write_all(content)
+        OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(path)?
+            .write_all(content)
     }
 
     fn exists(&self, path: &Path) -> bool {
@@ -39,7 +45,8 @@ impl Controller for ThisMachine {
     }
 
     fn list(&self, path: &Path) -> io::Result<Vec<String>> {
-        let names = fs::read_dir(path)?.map(|entry| entry.map(|entry| entry.file_name().to_string_lossy().into_owned()));
+        let names = fs::read_dir(path)?
+            .map(|entry| entry.map(|entry| entry.file_name().to_string_lossy().into_owned()));
         names.collect()
     }
 
@@ -52,7 +59,11 @@ impl Controller for ThisMachine {
     }
 
     fn run(&self, command: &str, directory: &Path) -> io::Result<CommandOutput> {
-        let output = Command::new("/bin/sh").arg("-c").arg(command).current_dir(directory).output()?;
+        let output = Command::new("/bin/sh")
+            .arg("-c")
+            .arg(command)
+            .current_dir(directory)
+            .output()?;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         Ok(CommandOutput {
             status: output.status.code().unwrap_or(-1),
@@ -62,7 +73,8 @@ impl Controller for ThisMachine {
     }
 
     fn fetch(&self, url: &str) -> io::Result<String> {
-        let problem = format!("the lookup `url` is not supported yet: fetch {url} by a task instead");
+        let problem =
+            format!("the lookup `url` is not supported yet: fetch {url} by a task instead");
         Err(io::Error::new(io::ErrorKind::Unsupported, problem))
     }
 
@@ -77,6 +89,9 @@ impl Controller for ThisMachine {
     }
 
     fn time_zone(&self) -> String {
-        jiff::tz::TimeZone::system().iana_name().unwrap_or("UTC").to_owned()
+        jiff::tz::TimeZone::system()
+            .iana_name()
+            .unwrap_or("UTC")
+            .to_owned()
     }
 }

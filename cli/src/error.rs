@@ -43,7 +43,10 @@ pub(crate) fn report(problem: &anyhow::Error) -> u8 {
     if let Some(Mistakes(mistakes)) = problem.downcast_ref() {
         // A limit that matches nothing is found once for each play.
         let mut told = std::collections::HashSet::new();
-        let mistakes: Vec<_> = mistakes.iter().filter(|mistake| told.insert(mistake.to_string())).collect();
+        let mistakes: Vec<_> = mistakes
+            .iter()
+            .filter(|mistake| told.insert(mistake.to_string()))
+            .collect();
         for mistake in &mistakes {
             anstream::eprintln!("{}", fleet_engine::render(mistake, color));
             if mistakes.len() > 1 {
@@ -51,11 +54,18 @@ pub(crate) fn report(problem: &anyhow::Error) -> u8 {
             }
         }
         if mistakes.len() > 1 {
-            anstream::eprintln!("{} mistakes; nothing was connected, nothing was changed", mistakes.len());
+            anstream::eprintln!(
+                "{} mistakes; nothing was connected, nothing was changed",
+                mistakes.len()
+            );
         }
         return INVALID;
     }
     let label = crate::paint::paint(crate::paint::BAD.bold(), "error");
     anstream::eprintln!("{label}: {problem:#}");
-    if problem.downcast_ref::<Invalid>().is_some() { INVALID } else { INTERNAL }
+    if problem.downcast_ref::<Invalid>().is_some() {
+        INVALID
+    } else {
+        INTERNAL
+    }
 }

@@ -8,7 +8,12 @@ use clap::Args;
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Target {
     /// An inventory: a file, a directory, a script, or `host1,host2,` (repeatable)
-    #[arg(short, long = "inventory", value_name = "INVENTORY", help_heading = "Hosts")]
+    #[arg(
+        short,
+        long = "inventory",
+        value_name = "INVENTORY",
+        help_heading = "Hosts"
+    )]
     pub(crate) inventory: Vec<String>,
     /// Only these of the play's hosts: a pattern, or `@file`
     #[arg(short, long, value_name = "PATTERN", help_heading = "Hosts")]
@@ -20,7 +25,12 @@ pub(crate) struct Target {
     #[arg(short, long, value_name = "USER", help_heading = "Connection")]
     pub(crate) user: Option<String>,
     /// A private key to log in with
-    #[arg(long, alias = "key-file", value_name = "FILE", help_heading = "Connection")]
+    #[arg(
+        long,
+        alias = "key-file",
+        value_name = "FILE",
+        help_heading = "Connection"
+    )]
     pub(crate) private_key: Option<PathBuf>,
     /// `ssh` or `local`, where the inventory says nothing
     #[arg(short, long, value_name = "KIND", help_heading = "Connection")]
@@ -29,10 +39,20 @@ pub(crate) struct Target {
     #[arg(short = 'T', long, default_value = "10", value_parser = number, value_name = "SECONDS", help_heading = "Connection")]
     pub(crate) timeout: usize,
     /// More arguments for every ssh command
-    #[arg(long, value_name = "ARGS", allow_hyphen_values = true, help_heading = "Connection")]
+    #[arg(
+        long,
+        value_name = "ARGS",
+        allow_hyphen_values = true,
+        help_heading = "Connection"
+    )]
     pub(crate) ssh_common_args: Option<String>,
     /// More arguments for ssh, after those
-    #[arg(long, value_name = "ARGS", allow_hyphen_values = true, help_heading = "Connection")]
+    #[arg(
+        long,
+        value_name = "ARGS",
+        allow_hyphen_values = true,
+        help_heading = "Connection"
+    )]
     pub(crate) ssh_extra_args: Option<String>,
     /// Become root for every task
     #[arg(short, long = "become", help_heading = "Connection")]
@@ -44,7 +64,13 @@ pub(crate) struct Target {
     #[arg(short = 'K', long, help_heading = "Connection")]
     pub(crate) ask_become_pass: bool,
     /// Read the sudo password from a file
-    #[arg(long, alias = "become-pass-file", value_name = "FILE", conflicts_with = "ask_become_pass", help_heading = "Connection")]
+    #[arg(
+        long,
+        alias = "become-pass-file",
+        value_name = "FILE",
+        conflicts_with = "ask_become_pass",
+        help_heading = "Connection"
+    )]
     pub(crate) become_password_file: Option<PathBuf>,
     /// A variable `name=value`, JSON, YAML, or `@file`; wins over every other (repeatable)
     #[arg(short, long, value_name = "VARS", help_heading = "Variables")]
@@ -103,12 +129,18 @@ fn number(text: &str) -> Result<usize, String> {
 /// A length of time: `90`, `90s`, `5m`, `2h`.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let number: u64 = digits.parse().map_err(|_| "expected a number with `s`, `m` or `h`".to_owned())?;
+    let number: u64 = digits
+        .parse()
+        .map_err(|_| "expected a number with `s`, `m` or `h`".to_owned())?;
     let unit = match &text[digits.len()..] {
         "" | "s" => 1,
         "m" => 60,
         "h" => 3600,
-        other => return Err(format!("`{other}` is no unit of time; `s`, `m` and `h` are")),
+        other => {
+            return Err(format!(
+                "`{other}` is no unit of time; `s`, `m` and `h` are"
+            ));
+        }
     };
     Ok(Duration::from_secs(number.saturating_mul(unit)))
 }
@@ -123,7 +155,10 @@ mod tests {
     fn lengths_of_time_have_units() {
         assert_eq!(duration("90"), Ok(Duration::from_secs(90)));
         assert_eq!(duration("5m"), Ok(Duration::from_secs(300)));
-        assert_eq!(duration("5x"), Err("`x` is no unit of time; `s`, `m` and `h` are".to_owned()));
+        assert_eq!(
+            duration("5x"),
+            Err("`x` is no unit of time; `s`, `m` and `h` are".to_owned())
+        );
         assert!(duration("m").is_err());
     }
 }

@@ -54,7 +54,10 @@ pub(crate) async fn follow(
     Ok(recap)
 }
 
-#[expect(clippy::exit, reason = "a second Ctrl-C is to end the program wherever it is")]
+#[expect(
+    clippy::exit,
+    reason = "a second Ctrl-C is to end the program wherever it is"
+)]
 fn leave() -> ! {
     std::process::exit(130)
 }

@@ -35,7 +35,11 @@ pub(crate) fn diff_line(line: &Line) -> String {
     };
     let mut painted = paint(style, mark);
     for segment in &line.segments {
-        let style = if segment.emphasis { style.bold().invert() } else { style };
+        let style = if segment.emphasis {
+            style.bold().invert()
+        } else {
+            style
+        };
         painted.push_str(&paint(style, &segment.text));
     }
     painted

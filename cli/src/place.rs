@@ -16,21 +16,37 @@ pub(crate) struct Places {
 impl Places {
     /// Reads the environment: `HOME`, `XDG_STATE_HOME`, `XDG_RUNTIME_DIR`, `FLEETCTL_HELPERS`.
     pub(crate) fn of_this_user() -> Self {
-        let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let variable = |name| {
+            std::env::var_os(name)
+                .filter(|value| !value.is_empty())
+                .map(PathBuf::from)
+        };
         let home = variable("HOME");
-        let state = variable("XDG_STATE_HOME").or_else(|| home.as_ref().map(|home| home.join(".local/state")));
-        let runs = state.unwrap_or_else(|| PathBuf::from("/var/tmp")).join("fleetctl/runs");
+        let state = variable("XDG_STATE_HOME")
+            .or_else(|| home.as_ref().map(|home| home.join(".local/state")));
+        let runs = state
+            .unwrap_or_else(|| PathBuf::from("/var/tmp"))
+            .join("fleetctl/runs");
         // Socket paths are short: the kernel allows 107 bytes, and ssh appends to them.
-        let runtime = variable("XDG_RUNTIME_DIR").filter(|dir| dir.is_dir() && dir.as_os_str().len() < 40);
+        let runtime =
+            variable("XDG_RUNTIME_DIR").filter(|dir| dir.is_dir() && dir.as_os_str().len() < 40);
         let uid = uid_of_this_process();
-        let control = runtime.map_or_else(|| PathBuf::from(format!("/tmp/fleetctl-{uid}")), |dir| dir.join("fleetctl"));
+        let control = runtime.map_or_else(
+            || PathBuf::from(format!("/tmp/fleetctl-{uid}")),
+            |dir| dir.join("fleetctl"),
+        );
         let mut helpers: Vec<PathBuf> = Vec::new();
         if let Some(listed) = std::env::var_os("FLEETCTL_HELPERS") {
             helpers.extend(std::env::split_paths(&listed));
         }
         let own = std::env::current_exe().ok();
         helpers.extend(own.as_deref().and_then(Path::parent).map(Path::to_owned));
-        Self { home, runs, control, helpers }
+        Self {
+            home,
+            runs,
+            control,
+            helpers,
+        }
     }
 }
 
@@ -42,7 +58,13 @@ fn uid_of_this_process() -> u32 {
 
 /// `user@machine`, as others see who holds a host.
 pub(crate) fn who() -> String {
-    let user = ["SUDO_USER", "USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok());
+    let user = ["SUDO_USER", "USER", "LOGNAME"]
+        .iter()
+        .find_map(|name| std::env::var(name).ok());
     let machine = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    format!("{}@{}", user.unwrap_or_else(|| "root".to_owned()), machine.trim())
+    format!(
+        "{}@{}",
+        user.unwrap_or_else(|| "root".to_owned()),
+        machine.trim()
+    )
 }

@@ -40,9 +40,16 @@ pub(crate) struct Folder {
 }
 
 impl Folder {
-    pub(crate) fn create(runs: &Path, run: &str, verb: &str, target: &Target, playbooks: &[PathBuf]) -> Result<Self> {
+    pub(crate) fn create(
+        runs: &Path,
+        run: &str,
+        verb: &str,
+        target: &Target,
+        playbooks: &[PathBuf],
+    ) -> Result<Self> {
         let path = runs.join(run);
-        fs::create_dir_all(&path).with_context(|| format!("cannot make the run's folder {}", path.display()))?;
+        fs::create_dir_all(&path)
+            .with_context(|| format!("cannot make the run's folder {}", path.display()))?;
         let absolute = |source: &String| match fs::canonicalize(source) {
             Ok(path) => path.display().to_string(),
             Err(_) => source.clone(),
@@ -51,8 +58,13 @@ impl Folder {
             schema: "fleetctl.run/1".to_owned(),
             run: run.to_owned(),
             verb: verb.to_owned(),
-            began: jiff::ZonedDateTime::now().strftime("%Y-%m-%dT%H:%M:%S%.3f%:z").to_string(),
-            playbooks: playbooks.iter().map(|path| fs::canonicalize(path).unwrap_or_else(|_| path.clone())).collect(),
+            began: jiff::ZonedDateTime::now()
+                .strftime("%Y-%m-%dT%H:%M:%S%.3f%:z")
+                .to_string(),
+            playbooks: playbooks
+                .iter()
+                .map(|path| fs::canonicalize(path).unwrap_or_else(|_| path.clone()))
+                .collect(),
             inventory: target.inventory.iter().map(absolute).collect(),
             limit: target.limit.clone(),
             hosts: Vec::new(),
@@ -60,7 +72,11 @@ impl Folder {
         };
         let mut events = private(&path.join("events.jsonl"))?;
         writeln!(events, "{}", serde_json::json!({"schema": SCHEMA}))?;
-        let folder = Self { path, events, about };
+        let folder = Self {
+            path,
+            events,
+            about,
+        };
         folder.save()?;
         Ok(folder)
     }
@@ -89,7 +105,9 @@ impl Folder {
     /// Writes another file of the run.
     pub(crate) fn write(&self, name: &str, content: &str) -> Result<PathBuf> {
         let path = self.path.join(name);
-        private(&path)?.write_all(content.as_bytes()).with_context(|| format!("cannot write {}", path.display()))?;
+        private(&path)?
+            .write_all(content.as_bytes())
+            .with_context(|| format!("cannot write {}", path.display()))?;
         Ok(path)
     }
 
@@ -118,9 +136,14 @@ pub(crate) fn all(runs: &Path) -> Result<Vec<About>> {
     let entries = match fs::read_dir(runs) {
         Ok(entries) => entries,
         Err(problem) if problem.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(problem) => return Err(problem).with_context(|| format!("cannot read {}", runs.display())),
+        Err(problem) => {
+            return Err(problem).with_context(|| format!("cannot read {}", runs.display()));
+        }
     };
-    let mut all: Vec<About> = entries.flatten().filter_map(|entry| about(&entry.path()).ok()).collect();
+    let mut all: Vec<About> = entries
+        .flatten()
+        .filter_map(|entry| about(&entry.path()).ok())
+        .collect();
     all.sort_by(|a, b| (&a.began, &a.run).cmp(&(&b.began, &b.run)));
     Ok(all)
 }
@@ -132,14 +155,27 @@ pub(crate) fn find(runs: &Path, name: &str) -> Result<About> {
     let wanted = |about: &About| about.run == name || (name == "last" && about.verb == "apply");
     all.into_iter().rev().find(wanted).ok_or_else(|| {
         if name == "last" {
-            return Invalid(format!("there was no apply yet: {} holds none", runs.display())).into();
+            return Invalid(format!(
+                "there was no apply yet: {} holds none",
+                runs.display()
+            ))
+            .into();
         }
         let near = fleet_engine::nearest(name, names.iter().map(String::as_str));
-        let hint = near.map_or_else(|| "`fleetctl runs` lists them".to_owned(), |near| format!("did you mean `{near}`?"));
-        Invalid(format!("there is no run `{name}` in {}; {hint}", runs.display())).into()
+        let hint = near.map_or_else(
+            || "`fleetctl runs` lists them".to_owned(),
+            |near| format!("did you mean `{near}`?"),
+        );
+        Invalid(format!(
+            "there is no run `{name}` in {}; {hint}",
+            runs.display()
+        ))
+        .into()
     })
 }
 
 fn about(folder: &Path) -> Result<About> {
-    Ok(serde_json::from_str(&fs::read_to_string(folder.join("run.json"))?)?)
+    Ok(serde_json::from_str(&fs::read_to_string(
+        folder.join("run.json"),
+    )?)?)
 }

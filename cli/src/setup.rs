@@ -8,8 +8,13 @@ use std::{
 
 use anyhow::{Context, Result};
 use fleet_engine::{
-    Diagnostic, inventory::{Inventory, Limit, LoadOptions}, playbook::{self, Playbook, TagFilter, Vars},
-    run::{Choice, Run, Settings}, secret::Secret, template::{Templar, TemplateSettings}, transport,
+    Diagnostic,
+    inventory::{Inventory, Limit, LoadOptions},
+    playbook::{self, Playbook, TagFilter, Vars},
+    run::{Choice, Run, Settings},
+    secret::Secret,
+    template::{Templar, TemplateSettings},
+    transport,
 };
 use fleet_wire::Mode;
 
@@ -33,9 +38,17 @@ pub(crate) struct Setup {
 impl Setup {
     /// Reads everything that the flags name, and reports all mistakes of all files at once.
     /// `tasks` are the flags that belong to playbooks, where there are any.
-    pub(crate) fn read(target: &Target, tasks: Option<&Tasks>, playbooks: &[PathBuf]) -> Result<Self> {
+    pub(crate) fn read(
+        target: &Target,
+        tasks: Option<&Tasks>,
+        playbooks: &[PathBuf],
+    ) -> Result<Self> {
         let places = Places::of_this_user();
-        let dirs: Vec<PathBuf> = playbooks.iter().filter_map(|path| path.parent()).map(Path::to_owned).collect();
+        let dirs: Vec<PathBuf> = playbooks
+            .iter()
+            .filter_map(|path| path.parent())
+            .map(Path::to_owned)
+            .collect();
         let templar = Templar::new(template_settings(&dirs));
         let mut mistakes = Vec::new();
         let mut warnings = Vec::new();
@@ -48,7 +61,10 @@ impl Setup {
             mistakes.extend(reading.mistakes);
         }
         let sources = inventory_sources(target)?;
-        let options = LoadOptions { playbook_dirs: dirs, run_scripts: true };
+        let options = LoadOptions {
+            playbook_dirs: dirs,
+            run_scripts: true,
+        };
         let inventory = match Inventory::load(&sources, &options) {
             Ok((inventory, noticed)) => {
                 warnings.extend(noticed);
@@ -67,10 +83,15 @@ impl Setup {
             }
         };
         for warning in &warnings {
-            anstream::eprintln!("{}\n", fleet_engine::render(warning, crate::reporter::colored()));
+            anstream::eprintln!(
+                "{}\n",
+                fleet_engine::render(warning, crate::reporter::colored())
+            );
         }
         let limit = target.limit.as_deref().map(Limit::parse).transpose();
-        let limit = limit.map_err(|problem| mistakes.push(problem)).unwrap_or_default();
+        let limit = limit
+            .map_err(|problem| mistakes.push(problem))
+            .unwrap_or_default();
         // An errand needs the playbooks only to know what they are; whom they mean now is not its business.
         if let (Some(inventory), Some(tasks)) = (&inventory, tasks) {
             let choice = Choice {
@@ -107,7 +128,9 @@ impl Setup {
             transport: transport_settings(&self.places),
             forks: target.forks.max(1),
             limit: self.limit.clone(),
-            tags: tasks.map_or_else(TagFilter::default, |tasks| TagFilter::parse(&tasks.tags, &tasks.skip_tags)),
+            tags: tasks.map_or_else(TagFilter::default, |tasks| {
+                TagFilter::parse(&tasks.tags, &tasks.skip_tags)
+            }),
             extra_vars: Arc::clone(&self.extra_vars),
             user: target.user.clone(),
             r#become: target.r#become,
@@ -150,7 +173,10 @@ pub(crate) fn one(mistake: Diagnostic) -> anyhow::Error {
 }
 
 pub(crate) fn transport_settings(places: &Places) -> transport::Settings {
-    transport::Settings::new(places.control.clone(), transport::Helpers::new(places.helpers.clone()))
+    transport::Settings::new(
+        places.control.clone(),
+        transport::Helpers::new(places.helpers.clone()),
+    )
 }
 
 fn inventory_sources(target: &Target) -> Result<Vec<String>> {
@@ -159,7 +185,10 @@ fn inventory_sources(target: &Target) -> Result<Vec<String>> {
     }
     match std::env::var("ANSIBLE_INVENTORY") {
         Ok(sources) if !sources.is_empty() => Ok(sources.split(',').map(str::to_owned).collect()),
-        _ => Err(Invalid("no inventory: name one with `-i FILE`, or hosts with `-i host1,host2,`".to_owned()).into()),
+        _ => Err(Invalid(
+            "no inventory: name one with `-i FILE`, or hosts with `-i host1,host2,`".to_owned(),
+        )
+        .into()),
     }
 }
 
@@ -179,14 +208,20 @@ fn become_password(target: &Target) -> Result<Option<Secret>> {
                 std::io::ErrorKind::NotFound => "there is no such file".to_owned(),
                 _ => problem.to_string(),
             };
-            Invalid(format!("cannot read the sudo password from {}: {why}", path.display()))
+            Invalid(format!(
+                "cannot read the sudo password from {}: {why}",
+                path.display()
+            ))
         })?;
-        return Ok(Some(Secret::new(text.trim_end_matches(['\r', '\n']).to_owned())));
+        return Ok(Some(Secret::new(
+            text.trim_end_matches(['\r', '\n']).to_owned(),
+        )));
     }
     if !target.ask_become_pass {
         return Ok(None);
     }
-    let password = rpassword::prompt_password("sudo password: ").context("cannot ask for the sudo password")?;
+    let password = rpassword::prompt_password("sudo password: ")
+        .context("cannot ask for the sudo password")?;
     Ok(Some(Secret::new(password)))
 }
 
@@ -200,8 +235,10 @@ pub(crate) fn run_name() -> String {
     let salt = hasher.finish();
     let letter = |number: u64| char::from(b'a' + u8::try_from(number % 26).unwrap_or(0));
     let part = u64::try_from(now.subsec_nanosecond()).unwrap_or(0) * 26 * 26 / 1_000_000_000;
-    let letters: String =
-        [letter(part / 26), letter(part)].into_iter().chain((0..3).map(|place| letter(salt >> (place * 8)))).collect();
+    let letters: String = [letter(part / 26), letter(part)]
+        .into_iter()
+        .chain((0..3).map(|place| letter(salt >> (place * 8))))
+        .collect();
     format!("{}-{letters}", now.strftime("%Y%m%d-%H%M%S"))
 }
 

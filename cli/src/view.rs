@@ -29,7 +29,14 @@ fn group(text: &mut String, group: &Group<'_>, diffs: bool) {
     let heading = paint(HEADING, names(&group.hosts));
     if group.plan.tasks.is_empty() && matches!(group.plan.end, None | Some(HostEnd::Done)) {
         let unchanged = group.plan.unchanged;
-        let _ = writeln!(text, "{heading}{many_hosts}: {}", paint(GOOD, format!("nothing to change ({} in place)", count(unchanged, "task"))));
+        let _ = writeln!(
+            text,
+            "{heading}{many_hosts}: {}",
+            paint(
+                GOOD,
+                format!("nothing to change ({} in place)", count(unchanged, "task"))
+            )
+        );
         return;
     }
     let _ = writeln!(text, "{heading}{many_hosts}");
@@ -51,7 +58,12 @@ fn host_end(text: &mut String, end: &HostEnd) {
         HostEnd::Lost { message } => ("lost", message.as_str()),
         HostEnd::Interrupted { .. } => ("interrupted", "not planned"),
     };
-    let _ = writeln!(text, "  {} {}", paint(BAD, word), message.replace('\n', "\n    "));
+    let _ = writeln!(
+        text,
+        "  {} {}",
+        paint(BAD, word),
+        message.replace('\n', "\n    ")
+    );
 }
 
 fn task(text: &mut String, task: &PlannedTask, diffs: bool) {
@@ -60,12 +72,25 @@ fn task(text: &mut String, task: &PlannedTask, diffs: bool) {
         Status::Unknown => ('?', UNKNOWN),
         _ => ('!', BAD),
     };
-    let item = task.item.as_ref().map(|item| format!(" ({item})")).unwrap_or_default();
+    let item = task
+        .item
+        .as_ref()
+        .map(|item| format!(" ({item})"))
+        .unwrap_or_default();
     let place = paint(QUIET, &task.task.place);
-    let _ = writeln!(text, "  {} {}{item}  {place}", paint(style, mark), task.task.name);
+    let _ = writeln!(
+        text,
+        "  {} {}{item}  {place}",
+        paint(style, mark),
+        task.task.name
+    );
     let unknown = (task.status == Status::Unknown).then_some("known after apply");
     if let Some(message) = task.message.as_deref().or(unknown) {
-        let _ = writeln!(text, "      {}", paint(style, message).replace('\n', "\n      "));
+        let _ = writeln!(
+            text,
+            "      {}",
+            paint(style, message).replace('\n', "\n      ")
+        );
     }
     for effect in task.effects.iter() {
         let _ = writeln!(text, "      {}{}", effect.summary(), flags(effect));
@@ -93,17 +118,41 @@ fn flags(effect: &Effect) -> String {
 }
 
 fn summary(summary: &Summary) -> String {
-    let Summary { hosts, changing, effects, unknown, irreversible, restarts, failed } = *summary;
-    let mut parts = vec![format!("{} on {changing} of {}", count(effects, "effect"), count(hosts, "host"))];
+    let Summary {
+        hosts,
+        changing,
+        effects,
+        unknown,
+        irreversible,
+        restarts,
+        failed,
+    } = *summary;
+    let mut parts = vec![format!(
+        "{} on {changing} of {}",
+        count(effects, "effect"),
+        count(hosts, "host")
+    )];
     let mut add = |number: usize, text: &str, style| {
         if number > 0 {
             parts.push(paint(style, text));
         }
     };
     add(unknown, &format!("{unknown} known after apply"), UNKNOWN);
-    add(restarts, &format!("{} of a service", count(restarts, "interruption")), CHANGED);
-    add(irreversible, &format!("{irreversible} cannot be undone"), BAD);
-    add(failed, &format!("{} could not be planned", count(failed, "host")), BAD);
+    add(
+        restarts,
+        &format!("{} of a service", count(restarts, "interruption")),
+        CHANGED,
+    );
+    add(
+        irreversible,
+        &format!("{irreversible} cannot be undone"),
+        BAD,
+    );
+    add(
+        failed,
+        &format!("{} could not be planned", count(failed, "host")),
+        BAD,
+    );
     format!("{}: {}", paint(HEADING, "plan"), parts.join(", "))
 }
 

@@ -200,7 +200,10 @@ fn mode_name<S: serde::Serializer>(mode: &Mode, serializer: S) -> Result<S::Ok, 
 }
 
 /// Effects as a reader of JSON wants them: drawn, and without raw contents.
-pub(crate) fn effects<S: serde::Serializer>(effects: &Arc<[Effect]>, serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn effects<S: serde::Serializer>(
+    effects: &Arc<[Effect]>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     serializer.collect_seq(effects.iter().map(|effect| {
         let lines = crate::plan::draw(effect);
         let diff: Vec<String> = lines.iter().map(crate::plan::Line::marked).collect();

@@ -15,7 +15,10 @@ pub fn read(given: &[String]) -> Result<Vars, Diagnostic> {
     for text in given {
         if let Some(path) = text.strip_prefix('@') {
             document(Source::read(Path::new(path))?, &mut vars)?;
-        } else if text.trim_start().starts_with(['{', '[']) || text.contains(": ") || text.contains('\n') {
+        } else if text.trim_start().starts_with(['{', '['])
+            || text.contains(": ")
+            || text.contains('\n')
+        {
             document(Source::new("--extra-vars", text.as_str()), &mut vars)?;
         } else {
             words(text, &mut vars)?;
@@ -31,7 +34,10 @@ fn document(source: std::sync::Arc<Source>, vars: &mut Vars) -> Result<(), Diagn
                 continue;
             }
             let found = document.kind_name();
-            return Err(Diagnostic::error(document.span.clone(), format!("expected a mapping of variables, not {found}")));
+            return Err(Diagnostic::error(
+                document.span.clone(),
+                format!("expected a mapping of variables, not {found}"),
+            ));
         };
         for (key, value) in map.iter() {
             vars.insert(key.key_text(), value.clone());
@@ -43,12 +49,19 @@ fn document(source: std::sync::Arc<Source>, vars: &mut Vars) -> Result<(), Diagn
 /// `name=value` words: values are strings, as with Ansible.
 fn words(text: &str, vars: &mut Vars) -> Result<(), Diagnostic> {
     let source = Source::new("--extra-vars", text);
-    let span = fleet_yaml::Span { end: text.len(), source, start: 0 };
-    let words = shlex::split(text).ok_or_else(|| Diagnostic::error(span.clone(), "an open quote"))?;
+    let span = fleet_yaml::Span {
+        end: text.len(),
+        source,
+        start: 0,
+    };
+    let words =
+        shlex::split(text).ok_or_else(|| Diagnostic::error(span.clone(), "an open quote"))?;
     for word in words {
         let Some((name, value)) = word.split_once('=') else {
-            return Err(Diagnostic::error(span, format!("`{word}` is no `name=value`"))
-                .with_help("write `-e name=value`, `-e '{\"name\": …}'` or `-e @file.yml`"));
+            return Err(
+                Diagnostic::error(span, format!("`{word}` is no `name=value`"))
+                    .with_help("write `-e name=value`, `-e '{\"name\": …}'` or `-e @file.yml`"),
+            );
         };
         vars.insert(name.to_owned(), Node::string(value, &span));
     }
@@ -62,7 +75,10 @@ mod tests {
     fn json(given: &[&str]) -> serde_json::Value {
         let given: Vec<String> = given.iter().map(ToString::to_string).collect();
         let vars = read(&given).unwrap();
-        vars.iter().map(|(name, node)| (name.clone(), node.to_json())).collect::<serde_json::Map<_, _>>().into()
+        vars.iter()
+            .map(|(name, node)| (name.clone(), node.to_json()))
+            .collect::<serde_json::Map<_, _>>()
+            .into()
     }
 
     #[test]
@@ -75,6 +91,11 @@ mod tests {
 
     #[test]
     fn a_word_without_a_value_is_told() {
-        assert!(read(&["web".to_owned()]).unwrap_err().to_string().contains("`web` is no `name=value`"));
+        assert!(
+            read(&["web".to_owned()])
+                .unwrap_err()
+                .to_string()
+                .contains("`web` is no `name=value`")
+        );
     }
 }

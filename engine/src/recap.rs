@@ -66,7 +66,8 @@ impl Recap {
                 };
                 let host = self.hosts.entry(ended.host.clone()).or_default();
                 host.effects += ended.effects.len();
-                host.stale |= rank == Rank::Failed && ended.result.get("stale").is_some_and(|stale| stale == true);
+                host.stale |= rank == Rank::Failed
+                    && ended.result.get("stale").is_some_and(|stale| stale == true);
                 host.count(ended.task.id, rank, ended.index);
             }
             Event::HostEnded { host, end } => {
@@ -84,18 +85,26 @@ impl Recap {
             code => code.unwrap_or(0),
         };
         let codes: Vec<u8> = self.hosts.values().map(code).collect();
-        [7, 5, 8, 3, 4, 6, 9, 10, 130].into_iter().find(|code| codes.contains(code)).unwrap_or(0)
+        [7, 5, 8, 3, 4, 6, 9, 10, 130]
+            .into_iter()
+            .find(|code| codes.contains(code))
+            .unwrap_or(0)
     }
 
     /// Whether any host changed, or would.
     #[must_use]
     pub fn changed(&self) -> bool {
-        self.hosts.values().any(|host| host.changed > 0 || host.unknown > 0)
+        self.hosts
+            .values()
+            .any(|host| host.changed > 0 || host.unknown > 0)
     }
 }
 
 fn code(end: &HostEnd) -> u8 {
-    let undone = |undone: &Option<fleet_wire::Undone>, otherwise| match undone.as_ref().map(|undone| undone.state) {
+    let undone = |undone: &Option<fleet_wire::Undone>, otherwise| match undone
+        .as_ref()
+        .map(|undone| undone.state)
+    {
         Some(UndoneState::RollbackConflict | UndoneState::RollbackFailed) => 7,
         _ => otherwise,
     };
@@ -129,7 +138,13 @@ impl HostRecap {
     }
 
     fn add(&mut self, rank: Rank, more: bool) {
-        let step = |count: &mut usize| *count = if more { *count + 1 } else { count.saturating_sub(1) };
+        let step = |count: &mut usize| {
+            *count = if more {
+                *count + 1
+            } else {
+                count.saturating_sub(1)
+            }
+        };
         match rank {
             Rank::Skipped => step(&mut self.skipped),
             Rank::Ok => step(&mut self.ok),

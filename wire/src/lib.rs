@@ -10,6 +10,6 @@ mod message;
 pub use effect::{Content, Effect, Entry, INLINE_LIMIT, Meta, UndoClass, UnitAction, What};
 pub use frame::{FRAME_LIMIT, FrameError, decode, encode};
 pub use message::{
-    As, Blob, Finish, FromHost, Hello, Journaled, Json, Locked, Mode, OnlyIf, Outcome, PROTOCOL, Ready,
-    Refusal, Status, Task, ToHost, Undone, UndoneEffect, UndoneState,
+    As, Blob, Finish, FromHost, Hello, Journaled, Json, Locked, Mode, OnlyIf, Outcome, PROTOCOL,
+    Ready, Refusal, Status, Task, ToHost, Undone, UndoneEffect, UndoneState,
 };

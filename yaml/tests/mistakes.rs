@@ -536,8 +536,5 @@ fn bytes_that_are_no_text() {
         "x.yml:1:7: this is not UTF-8 (this looks like a binary file, not like a text)"
     );
     let missing = Source::read(Path::new("/nonexistent/a.yml")).unwrap_err();
-    assert_eq!(
-        missing.to_string(),
-        "there is no file /nonexistent/a.yml"
-    );
+    assert_eq!(missing.to_string(), "there is no file /nonexistent/a.yml");
 }

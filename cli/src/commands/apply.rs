@@ -80,7 +80,12 @@ impl Apply {
         }
         if self.check || !self.yes || has_bench {
             let planning = settings.clone();
-            let style = Style { json: false, verbose: 0, diff: false, quiet: true };
+            let style = Style {
+                json: false,
+                verbose: 0,
+                diff: false,
+                quiet: true,
+            };
             let run = setup.run(&name, Mode::Plan, planning);
             let made = plan::make(run, style, None, self.output.json).await?;
             let show = self.check || !self.yes;
@@ -108,7 +113,9 @@ impl Apply {
                 settings.planned = Some(Arc::new(made.plan.effects()));
             }
             if has_bench {
-                return self.with_load_tests(&setup, &name, settings, &made.plan).await;
+                return self
+                    .with_load_tests(&setup, &name, settings, &made.plan)
+                    .await;
             }
         }
         let mut folder = self.folder(&setup, &name)?;
@@ -122,16 +129,29 @@ impl Apply {
     }
 
     fn style(&self) -> Style {
-        Style { json: self.output.json, verbose: self.target.verbose, diff: self.diff, quiet: false }
+        Style {
+            json: self.output.json,
+            verbose: self.target.verbose,
+            diff: self.diff,
+            quiet: false,
+        }
     }
 
-    async fn apply(&self, setup: &Setup, name: &str, settings: fleet_engine::run::Settings, folder: &mut Folder) -> Result<Recap> {
+    async fn apply(
+        &self,
+        setup: &Setup,
+        name: &str,
+        settings: fleet_engine::run::Settings,
+        folder: &mut Folder,
+    ) -> Result<Recap> {
         let run = setup.run(name, Mode::Apply, settings);
         let mut unwritten = false;
         let reader = |event: &_| {
             // The hosts' own journals are the truth; a full disk here must not stop the run, nor pass unsaid.
             if folder.event(event).is_err() && !std::mem::replace(&mut unwritten, true) {
-                anstream::eprintln!("warning: the run's folder cannot be written; the hosts' journals still tell what happened");
+                anstream::eprintln!(
+                    "warning: the run's folder cannot be written; the hosts' journals still tell what happened"
+                );
             }
         };
         crate::follow::follow(run, reader, Some(reporter::reporter(self.style()))).await
@@ -145,9 +165,19 @@ impl Apply {
         plan: &fleet_engine::plan::Plan,
     ) -> Result<u8> {
         let mut folder = self.folder(setup, name)?;
-        let changing: Vec<String> =
-            plan.hosts.iter().filter(|(_, host)| host.changes()).map(|(name, _)| name.clone()).collect();
-        let mut tests = load_tests::LoadTests::new(setup, name, settings.clone(), Some(&changing), self.output.json)?;
+        let changing: Vec<String> = plan
+            .hosts
+            .iter()
+            .filter(|(_, host)| host.changes())
+            .map(|(name, _)| name.clone())
+            .collect();
+        let mut tests = load_tests::LoadTests::new(
+            setup,
+            name,
+            settings.clone(),
+            Some(&changing),
+            self.output.json,
+        )?;
         tests.baseline().await?;
         let recap = self.apply(setup, name, settings, &mut folder).await?;
         tests.after(&recap).await?;
@@ -171,7 +201,9 @@ impl Apply {
 
     fn end(&self, recap: &Recap, folder: Folder, report: Option<PathBuf>, gates: u8) -> Result<u8> {
         // In the order of gravity that the documentation gives the codes.
-        let code = [7, 8].into_iter().find(|code| *code == gates || *code == recap.exit_code());
+        let code = [7, 8]
+            .into_iter()
+            .find(|code| *code == gates || *code == recap.exit_code());
         let code = code.unwrap_or(recap.exit_code());
         let path = folder.end(code)?;
         if !self.output.json {
@@ -179,7 +211,10 @@ impl Apply {
             if let Some(report) = report {
                 anstream::println!("report {}", report.display());
             }
-            anstream::println!("run {}", path.file_name().unwrap_or_default().to_string_lossy());
+            anstream::println!(
+                "run {}",
+                path.file_name().unwrap_or_default().to_string_lossy()
+            );
         }
         Ok(code)
     }
@@ -187,7 +222,10 @@ impl Apply {
 
 fn agreed() -> Result<bool> {
     if !std::io::stdin().is_terminal() {
-        return Err(Invalid("there is no terminal to ask on: say `--yes` to apply without asking".to_owned()).into());
+        return Err(Invalid(
+            "there is no terminal to ask on: say `--yes` to apply without asking".to_owned(),
+        )
+        .into());
     }
     anstream::eprint!("apply this plan? [y/N] ");
     std::io::stderr().flush()?;

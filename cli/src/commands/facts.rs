@@ -36,7 +36,13 @@ impl Facts {
         for host in errands.hosts(&self.pattern).map_err(crate::setup::one)? {
             let (errands, args) = (errands.clone(), args.clone());
             set.spawn(async move {
-                let facts = async { errands.host(&host, root, Mode::Read).await?.module("setup", &args).await };
+                let facts = async {
+                    errands
+                        .host(&host, root, Mode::Read)
+                        .await?
+                        .module("setup", &args)
+                        .await
+                };
                 let facts = facts.await;
                 (host, facts)
             });
@@ -47,7 +53,10 @@ impl Facts {
             let (host, facts) = joined?;
             match facts {
                 Ok(facts) => {
-                    all.insert(host, facts.get("ansible_facts").cloned().unwrap_or_default());
+                    all.insert(
+                        host,
+                        facts.get("ansible_facts").cloned().unwrap_or_default(),
+                    );
                 }
                 Err(end) => {
                     let message = match &end {
@@ -58,7 +67,11 @@ impl Facts {
                         other => format!("{other:?}"),
                     };
                     anstream::eprintln!("{host}: {message}");
-                    code = if matches!(end, HostEnd::Unreachable { .. }) { 4 } else { 3 };
+                    code = if matches!(end, HostEnd::Unreachable { .. }) {
+                        4
+                    } else {
+                        3
+                    };
                 }
             }
         }

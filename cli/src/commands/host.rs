@@ -60,9 +60,21 @@ enum Verb {
 impl Host {
     pub(crate) async fn run(self) -> Result<u8> {
         match self.verb {
-            Verb::Enroll { target, yes, pattern } => enroll_hosts(&target, yes, &pattern).await,
-            Verb::Disconnect { target, all, pattern } => disconnect(&target, all, pattern.as_deref()).await,
-            Verb::Journal { target, json, pattern } => journal(&target, json, &pattern).await,
+            Verb::Enroll {
+                target,
+                yes,
+                pattern,
+            } => enroll_hosts(&target, yes, &pattern).await,
+            Verb::Disconnect {
+                target,
+                all,
+                pattern,
+            } => disconnect(&target, all, pattern.as_deref()).await,
+            Verb::Journal {
+                target,
+                json,
+                pattern,
+            } => journal(&target, json, &pattern).await,
         }
     }
 }
@@ -79,11 +91,19 @@ async fn enroll_hosts(target: &Target, yes: bool, pattern: &str) -> Result<u8> {
     let known_hosts = Places::of_this_user()
         .home
         .map(|home| home.join(".ssh/known_hosts"))
-        .ok_or_else(|| Invalid("there is no HOME, so it is not known where to record keys".to_owned()))?;
+        .ok_or_else(|| {
+            Invalid("there is no HOME, so it is not known where to record keys".to_owned())
+        })?;
     let mut code = 0;
     for name in errands.hosts(pattern).map_err(crate::setup::one)? {
         let address = errands.address(&name).map_err(Invalid)?;
-        let scan = match enroll::scan(&address, &known_hosts, Duration::from_secs(target.timeout as u64)).await {
+        let scan = match enroll::scan(
+            &address,
+            &known_hosts,
+            Duration::from_secs(target.timeout as u64),
+        )
+        .await
+        {
             Ok(scan) => scan,
             Err(problem) => {
                 anstream::eprintln!("{} {problem}", paint(BAD, &name));
@@ -100,7 +120,11 @@ async fn enroll_hosts(target: &Target, yes: bool, pattern: &str) -> Result<u8> {
             continue;
         }
         if scan.is_known() {
-            anstream::println!("{} {}", paint(HEADING, &name), paint(GOOD, "is known already"));
+            anstream::println!(
+                "{} {}",
+                paint(HEADING, &name),
+                paint(GOOD, "is known already")
+            );
             continue;
         }
         if !yes && !agreed(&name)? {
@@ -115,7 +139,11 @@ async fn enroll_hosts(target: &Target, yes: bool, pattern: &str) -> Result<u8> {
 
 fn agreed(name: &str) -> Result<bool> {
     if !std::io::stdin().is_terminal() {
-        return Err(Invalid("there is no terminal to ask on: say `--yes` after comparing the fingerprints".to_owned()).into());
+        return Err(Invalid(
+            "there is no terminal to ask on: say `--yes` after comparing the fingerprints"
+                .to_owned(),
+        )
+        .into());
     }
     anstream::eprint!("are these the keys of {name}? [y/N] ");
     let mut answer = String::new();
@@ -131,10 +159,20 @@ async fn disconnect(target: &Target, all: bool, pattern: Option<&str>) -> Result
         return Ok(0);
     }
     let errands = errands(target, Mode::Read)?;
-    for name in errands.hosts(pattern.unwrap_or("all")).map_err(crate::setup::one)? {
+    for name in errands
+        .hosts(pattern.unwrap_or("all"))
+        .map_err(crate::setup::one)?
+    {
         let address = errands.address(&name).map_err(Invalid)?;
         let closed = masters::disconnect(&address, &control).await;
-        anstream::println!("{name} {}", if closed { "closed" } else { "had no connection" });
+        anstream::println!(
+            "{name} {}",
+            if closed {
+                "closed"
+            } else {
+                "had no connection"
+            }
+        );
     }
     Ok(0)
 }
@@ -153,7 +191,12 @@ async fn journal(target: &Target, json: bool, pattern: &str) -> Result<u8> {
                 for run in runs {
                     anstream::println!(
                         "{} {}  {:<17} {:>3} effects  {}  by {}",
-                        paint(HEADING, &name), run.run, run.state, run.effects, run.began, run.who
+                        paint(HEADING, &name),
+                        run.run,
+                        run.state,
+                        run.effects,
+                        run.began,
+                        run.who
                     );
                 }
             }

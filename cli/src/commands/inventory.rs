@@ -30,21 +30,36 @@ pub(crate) struct Inventory {
 
 impl Inventory {
     pub(crate) fn run(self) -> Result<u8> {
-        let asked = usize::from(self.list) + usize::from(self.host.is_some()) + usize::from(self.graph);
+        let asked =
+            usize::from(self.list) + usize::from(self.host.is_some()) + usize::from(self.graph);
         if asked != 1 {
-            return Err(Invalid("say one of `--list`, `--host HOST` and `--graph`".to_owned()).into());
+            return Err(
+                Invalid("say one of `--list`, `--host HOST` and `--graph`".to_owned()).into(),
+            );
         }
         let setup = Setup::read(&self.target, None, &[])?;
-        let limit = self.target.limit.as_deref().map(Limit::parse).transpose().map_err(crate::setup::one)?;
+        let limit = self
+            .target
+            .limit
+            .as_deref()
+            .map(Limit::parse)
+            .transpose()
+            .map_err(crate::setup::one)?;
         let text = if self.graph {
             show::graph(&setup.inventory, "all", self.vars).map_err(crate::setup::one)?
         } else {
             let value = match &self.host {
                 Some(host) => show::host(&setup.inventory, host).map_err(crate::setup::one)?,
-                None if self.yaml => show::yaml(&setup.inventory, self.export, limit.as_ref()).map_err(crate::setup::one)?,
-                None => show::list(&setup.inventory, self.export, limit.as_ref()).map_err(crate::setup::one)?,
+                None if self.yaml => show::yaml(&setup.inventory, self.export, limit.as_ref())
+                    .map_err(crate::setup::one)?,
+                None => show::list(&setup.inventory, self.export, limit.as_ref())
+                    .map_err(crate::setup::one)?,
             };
-            if self.yaml { serde_yaml::to_string(&value)? } else { serde_json::to_string_pretty(&value)? }
+            if self.yaml {
+                serde_yaml::to_string(&value)?
+            } else {
+                serde_json::to_string_pretty(&value)?
+            }
         };
         anstream::println!("{}", text.trim_end());
         Ok(0)

@@ -48,7 +48,12 @@ impl Plan {
         }
         let runs = self.output.log_dir.as_ref().unwrap_or(&setup.places.runs);
         let folder = Folder::create(runs, &name, "plan", &self.target, &self.playbooks)?;
-        let style = Style { json: false, verbose: self.target.verbose, diff: false, quiet: true };
+        let style = Style {
+            json: false,
+            verbose: self.target.verbose,
+            diff: false,
+            quiet: true,
+        };
         let made = make(run, style, Some(folder), self.output.json).await?;
         if self.output.json {
             anstream::println!("{}", view::json(&name, &made.plan));
@@ -57,7 +62,11 @@ impl Plan {
         }
         let code = made.recap.exit_code();
         let changes = made.plan.summary().changing > 0;
-        Ok(if code == 0 && changes && self.detailed_exitcode { 2 } else { code })
+        Ok(if code == 0 && changes && self.detailed_exitcode {
+            2
+        } else {
+            code
+        })
     }
 }
 
@@ -68,18 +77,31 @@ pub(crate) struct Made {
 }
 
 /// Makes a plan on the hosts.
-pub(crate) async fn make(run: Run, style: Style, mut folder: Option<Folder>, silent: bool) -> Result<Made> {
+pub(crate) async fn make(
+    run: Run,
+    style: Style,
+    mut folder: Option<Folder>,
+    silent: bool,
+) -> Result<Made> {
     let mut plan = plan::Plan::default();
-    let recap = crate::follow::follow(run, |event| {
-        plan.take(event);
-        if let (true, Event::Warning { text, .. }) = (silent, event) {
-            anstream::eprintln!("warning: {text}");
-        }
-        if let Some(folder) = &mut folder {
-            // The folder is a record; without it the plan itself is as good.
-            let _ = folder.event(event);
-        }
-    }, if silent { None } else { Some(reporter::reporter(style)) })
+    let recap = crate::follow::follow(
+        run,
+        |event| {
+            plan.take(event);
+            if let (true, Event::Warning { text, .. }) = (silent, event) {
+                anstream::eprintln!("warning: {text}");
+            }
+            if let Some(folder) = &mut folder {
+                // The folder is a record; without it the plan itself is as good.
+                let _ = folder.event(event);
+            }
+        },
+        if silent {
+            None
+        } else {
+            Some(reporter::reporter(style))
+        },
+    )
     .await?;
     if let Some(folder) = folder {
         folder.write("plan.json", &serde_json::to_string_pretty(&plan)?)?;

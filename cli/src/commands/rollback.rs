@@ -27,7 +27,10 @@ pub(crate) struct Rollback {
 impl Rollback {
     pub(crate) async fn run(mut self) -> Result<u8> {
         let places = crate::place::Places::of_this_user();
-        let about = runs::find(self.output.log_dir.as_ref().unwrap_or(&places.runs), &self.run)?;
+        let about = runs::find(
+            self.output.log_dir.as_ref().unwrap_or(&places.runs),
+            &self.run,
+        )?;
         if self.target.inventory.is_empty() {
             self.target.inventory.clone_from(&about.inventory);
         }
@@ -35,7 +38,9 @@ impl Rollback {
         let settings = setup.settings(&self.target, None)?;
         let forks = settings.forks;
         let (events, _unread) = tokio::sync::mpsc::channel(1024);
-        let errands = setup.run(&run_name(), Mode::Apply, settings).errands(events);
+        let errands = setup
+            .run(&run_name(), Mode::Apply, settings)
+            .errands(events);
         let hosts = match &self.target.limit {
             Some(limit) => errands.hosts(limit).map_err(crate::setup::one)?,
             None => about.hosts.clone(),
@@ -43,7 +48,11 @@ impl Rollback {
         let permits = std::sync::Arc::new(tokio::sync::Semaphore::new(forks));
         let mut set = JoinSet::new();
         for host in hosts.into_iter().filter(|host| about.hosts.contains(host)) {
-            let (errands, run, permits) = (errands.clone(), about.run.clone(), std::sync::Arc::clone(&permits));
+            let (errands, run, permits) = (
+                errands.clone(),
+                about.run.clone(),
+                std::sync::Arc::clone(&permits),
+            );
             set.spawn(async move {
                 let _permit = permits.acquire_owned().await.ok();
                 let root = errands.needs_root(&host);
@@ -63,18 +72,26 @@ impl Rollback {
         told.sort_by(|(a, _), (b, _)| a.cmp(b));
         for (host, undone) in told {
             let (text, own) = match &undone {
-                Ok(undone) => (undone_text(undone), match undone.state {
-                    UndoneState::RollbackConflict | UndoneState::RollbackFailed => 7,
-                    _ => 0,
-                }),
+                Ok(undone) => (
+                    undone_text(undone),
+                    match undone.state {
+                        UndoneState::RollbackConflict | UndoneState::RollbackFailed => 7,
+                        _ => 0,
+                    },
+                ),
                 Err(HostEnd::Unreachable { message }) => (paint(BAD, message), 4),
                 Err(HostEnd::Locked { message }) => (paint(BAD, message), 6),
-                Err(HostEnd::Refused { message, .. } | HostEnd::Lost { message }) => (paint(BAD, message), 7),
+                Err(HostEnd::Refused { message, .. } | HostEnd::Lost { message }) => {
+                    (paint(BAD, message), 7)
+                }
                 Err(_) => (paint(BAD, "interrupted"), 7),
             };
             code = code.max(own);
             if self.output.json {
-                anstream::println!("{}", serde_json::json!({"host": host, "result": undone.ok(), "text": anstream::adapter::strip_str(&text).to_string()}));
+                anstream::println!(
+                    "{}",
+                    serde_json::json!({"host": host, "result": undone.ok(), "text": anstream::adapter::strip_str(&text).to_string()})
+                );
             } else {
                 anstream::println!("{} {text}", paint(HEADING, &host));
             }
@@ -83,7 +100,12 @@ impl Rollback {
     }
 }
 
-async fn roll_back(errands: &Errands, host: &str, root: bool, run: &str) -> std::result::Result<Undone, HostEnd> {
+async fn roll_back(
+    errands: &Errands,
+    host: &str,
+    root: bool,
+    run: &str,
+) -> std::result::Result<Undone, HostEnd> {
     let mut errand = errands.host(host, root, Mode::Apply).await?;
     let undone = errand.rollback(run).await?;
     errand.close().await;

@@ -24,11 +24,22 @@ impl Runs {
             return Ok(0);
         }
         for about in all {
-            let end = about.exit_code.map_or_else(|| "unfinished".to_owned(), |code| format!("exit {code}"));
-            let playbooks: Vec<_> = about.playbooks.iter().filter_map(|path| path.file_name()).map(|name| name.to_string_lossy()).collect();
+            let end = about
+                .exit_code
+                .map_or_else(|| "unfinished".to_owned(), |code| format!("exit {code}"));
+            let playbooks: Vec<_> = about
+                .playbooks
+                .iter()
+                .filter_map(|path| path.file_name())
+                .map(|name| name.to_string_lossy())
+                .collect();
             anstream::println!(
                 "{}  {:<6} {:<10} {} hosts  {}",
-                about.run, about.verb, end, about.hosts.len(), playbooks.join(" ")
+                about.run,
+                about.verb,
+                end,
+                about.hosts.len(),
+                playbooks.join(" ")
             );
         }
         Ok(0)

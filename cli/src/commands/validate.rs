@@ -4,8 +4,8 @@ use anyhow::Result;
 
 use crate::{
     count::count,
-    load_tests,
     flags::{Target, Tasks},
+    load_tests,
     setup::Setup,
 };
 
@@ -30,9 +30,18 @@ impl Validate {
         load_tests::check(&setup, settings.clone())?;
         let run = setup.run("validate", fleet_wire::Mode::Plan, settings);
         run.plays().map_err(crate::error::Mistakes)?;
-        let tasks: usize = setup.playbooks.iter().flat_map(|book| &book.plays).map(|play| play.all_tasks().count()).sum();
+        let tasks: usize = setup
+            .playbooks
+            .iter()
+            .flat_map(|book| &book.plays)
+            .map(|play| play.all_tasks().count())
+            .sum();
         let hosts = count(setup.inventory.hosts().count(), "host");
-        anstream::println!("valid: {hosts}, {}, {}", count(self.playbooks.len(), "playbook"), count(tasks, "task"));
+        anstream::println!(
+            "valid: {hosts}, {}, {}",
+            count(self.playbooks.len(), "playbook"),
+            count(tasks, "task")
+        );
         Ok(0)
     }
 }

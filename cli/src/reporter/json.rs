@@ -1,4 +1,7 @@
-use fleet_engine::{event::{Event, SCHEMA}, recap::Recap};
+use fleet_engine::{
+    event::{Event, SCHEMA},
+    recap::Recap,
+};
 
 use super::Reporter;
 

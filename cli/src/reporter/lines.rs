@@ -25,7 +25,12 @@ pub(super) struct Lines {
 impl Lines {
     pub(super) fn new(style: Style) -> Self {
         let out = |line: &str| anstream::println!("{line}");
-        Self { style, hosts: 0, told: BTreeSet::new(), out: Box::new(out) }
+        Self {
+            style,
+            hosts: 0,
+            told: BTreeSet::new(),
+            out: Box::new(out),
+        }
     }
 
     fn say(&self, line: &str) {
@@ -50,10 +55,18 @@ impl Lines {
             return;
         }
         let host = if many { "(all)" } else { &ended.host };
-        let item = ended.item.as_ref().map(|item| paint(QUIET, format!(" ({})", short(item)))).unwrap_or_default();
+        let item = ended
+            .item
+            .as_ref()
+            .map(|item| paint(QUIET, format!(" ({})", short(item))))
+            .unwrap_or_default();
         let place = paint(QUIET, format!("  {}", ended.task.place));
         let task = &ended.task.name;
-        self.say(&format!("  {} {} {task}{item}{place}", paint(style, format!("{word:<8}")), paint(HEADING, host)));
+        self.say(&format!(
+            "  {} {} {task}{item}{place}",
+            paint(style, format!("{word:<8}")),
+            paint(HEADING, host)
+        ));
         for effect in ended.effects.iter() {
             self.effect(effect);
         }
@@ -65,7 +78,11 @@ impl Lines {
 
     /// What `debug` says.
     fn message(&self, ended: &TaskEnded) {
-        if ended.task.module != "debug" || ended.status != Status::Ok || self.style.quiet || ended.secret {
+        if ended.task.module != "debug"
+            || ended.status != Status::Ok
+            || self.style.quiet
+            || ended.secret
+        {
             return;
         }
         for (name, value) in ended.result.as_object().into_iter().flatten() {
@@ -76,8 +93,17 @@ impl Lines {
                 Some(text) => text.to_owned(),
                 None => serde_json::to_string_pretty(value).unwrap_or_default(),
             };
-            let name = if name == "msg" { String::new() } else { format!("{name} = ") };
-            self.say(&format!("  {} {} {name}{}", paint(QUIET, "says    "), paint(HEADING, &ended.host), indent(&text)));
+            let name = if name == "msg" {
+                String::new()
+            } else {
+                format!("{name} = ")
+            };
+            self.say(&format!(
+                "  {} {} {name}{}",
+                paint(QUIET, "says    "),
+                paint(HEADING, &ended.host),
+                indent(&text)
+            ));
         }
     }
 
@@ -94,15 +120,28 @@ impl Lines {
         if ended.secret {
             return self.say("      its result is hidden (`no_log`)");
         }
-        let text = |name: &str| ended.result.get(name).and_then(serde_json::Value::as_str).unwrap_or_default().trim();
+        let text = |name: &str| {
+            ended
+                .result
+                .get(name)
+                .and_then(serde_json::Value::as_str)
+                .unwrap_or_default()
+                .trim()
+        };
         self.say(&format!("      {}", indent(&paint(BAD, text("msg")))));
         if let Some(cmd) = ended.result.get("cmd") {
-            self.say(&format!("      command: {}", indent(cmd.as_str().unwrap_or(&cmd.to_string()))));
+            self.say(&format!(
+                "      command: {}",
+                indent(cmd.as_str().unwrap_or(&cmd.to_string()))
+            ));
         }
         for name in ["stderr", "stdout"] {
             // A message often quotes what the command said.
             if !text(name).is_empty() && !text("msg").contains(text(name)) {
-                self.say(&format!("      {name}: {}", indent(&last_lines(text(name), 20))));
+                self.say(&format!(
+                    "      {name}: {}",
+                    indent(&last_lines(text(name), 20))
+                ));
             }
         }
     }
@@ -112,13 +151,29 @@ impl Lines {
         match end {
             HostEnd::Done => {}
             HostEnd::Unreachable { message } => {
-                self.say(&format!("  {} {host} {}", paint(BAD, "unreachable"), indent(message)));
+                self.say(&format!(
+                    "  {} {host} {}",
+                    paint(BAD, "unreachable"),
+                    indent(message)
+                ));
             }
-            HostEnd::Locked { message } => self.say(&format!("  {} {host} {}", paint(BAD, "locked"), indent(message))),
+            HostEnd::Locked { message } => self.say(&format!(
+                "  {} {host} {}",
+                paint(BAD, "locked"),
+                indent(message)
+            )),
             HostEnd::Refused { message, .. } => {
-                self.say(&format!("  {} {host} {}", paint(BAD, "refused"), indent(message)));
+                self.say(&format!(
+                    "  {} {host} {}",
+                    paint(BAD, "refused"),
+                    indent(message)
+                ));
             }
-            HostEnd::Lost { message } => self.say(&format!("  {} {host} {}", paint(BAD, "lost"), indent(message))),
+            HostEnd::Lost { message } => self.say(&format!(
+                "  {} {host} {}",
+                paint(BAD, "lost"),
+                indent(message)
+            )),
             HostEnd::Failed { undone } | HostEnd::Interrupted { undone } => {
                 if let Some(undone) = undone {
                     self.say(&format!("  {host} {}", undone_text(undone)));
@@ -137,24 +192,53 @@ impl Reporter for Lines {
                 if !self.style.quiet {
                     let names: Vec<&str> = hosts.iter().map(String::as_str).collect();
                     let names = short(&fleet_engine::plan::names(&names));
-                    self.say(&format!("{} {}", paint(HEADING, play), paint(QUIET, format!("on {names} ({})", count(hosts.len(), "host")))));
+                    self.say(&format!(
+                        "{} {}",
+                        paint(HEADING, play),
+                        paint(
+                            QUIET,
+                            format!("on {names} ({})", count(hosts.len(), "host"))
+                        )
+                    ));
                 }
             }
             Event::PlaySkipped { play, reason } => {
-                self.say(&format!("{} {}", paint(HEADING, play), paint(QUIET, format!("skipped: {reason}"))));
+                self.say(&format!(
+                    "{} {}",
+                    paint(HEADING, play),
+                    paint(QUIET, format!("skipped: {reason}"))
+                ));
             }
-            Event::Connected { host, recovered, pending, uploaded, took } => {
+            Event::Connected {
+                host,
+                recovered,
+                pending,
+                uploaded,
+                took,
+            } => {
                 for undone in recovered {
-                    let text = format!("was cut off in run {}: {}", undone.run, undone_text(undone));
-                    self.say(&format!("  {} {} {text}", paint(CHANGED, "recovered"), paint(HEADING, host)));
+                    let text =
+                        format!("was cut off in run {}: {}", undone.run, undone_text(undone));
+                    self.say(&format!(
+                        "  {} {} {text}",
+                        paint(CHANGED, "recovered"),
+                        paint(HEADING, host)
+                    ));
                 }
                 if !pending.is_empty() {
                     let names = pending.join(", ");
-                    self.say(&format!("  {} {} left over by a run that failed: {names}", paint(CHANGED, "pending"), paint(HEADING, host)));
+                    self.say(&format!(
+                        "  {} {} left over by a run that failed: {names}",
+                        paint(CHANGED, "pending"),
+                        paint(HEADING, host)
+                    ));
                 }
                 if self.style.verbose > 1 {
                     let sent = if *uploaded { ", helper sent" } else { "" };
-                    self.say(&paint(QUIET, format!("  connected {host} in {} ms{sent}", took.as_millis())));
+                    self.say(&paint(
+                        QUIET,
+                        format!("  connected {host} in {} ms{sent}", took.as_millis()),
+                    ));
                 }
             }
             Event::TaskEnded(ended) => self.task(ended),
@@ -165,7 +249,11 @@ impl Reporter for Lines {
                 self.say(&format!("  {} {host} {text}", paint(CHANGED, "warning")));
             }
             Event::Bench { host, step } => {
-                self.say(&format!("  {} {} {step}", paint(QUIET, "bench   "), paint(HEADING, host)));
+                self.say(&format!(
+                    "  {} {} {step}",
+                    paint(QUIET, "bench   "),
+                    paint(HEADING, host)
+                ));
             }
             Event::RunStarted { .. }
             | Event::HostEnded { .. }
@@ -180,13 +268,23 @@ impl Reporter for Lines {
 
 /// What became of a run's changes on a host, in words.
 pub(crate) fn undone_text(undone: &Undone) -> String {
-    let problems = undone.effects.iter().filter_map(|effect| Some(format!("\n      {}: {}", effect.effect, effect.problem.as_ref()?)));
+    let problems = undone.effects.iter().filter_map(|effect| {
+        Some(format!(
+            "\n      {}: {}",
+            effect.effect,
+            effect.problem.as_ref()?
+        ))
+    });
     match undone.state {
         UndoneState::Kept => "its changes are in place".to_owned(),
         UndoneState::Unchanged => paint(GOOD, "nothing had been changed"),
         UndoneState::RolledBack => {
             // Commands and their like cannot be undone, and whether they changed anything nobody knows.
-            let lasting = undone.effects.iter().filter(|effect| effect.problem.is_some()).count();
+            let lasting = undone
+                .effects
+                .iter()
+                .filter(|effect| effect.problem.is_some())
+                .count();
             let done = match undone.effects.len() - lasting {
                 0 => "rolled back: nothing was left to undo".to_owned(),
                 many => format!("rolled back: {} undone", count(many, "effect")),
@@ -197,9 +295,14 @@ pub(crate) fn undone_text(undone: &Undone) -> String {
             }
         }
         UndoneState::RollbackConflict => {
-            paint(BAD, "rolled back but for what somebody else has changed since, which was left as found:") + &problems.collect::<String>()
+            paint(
+                BAD,
+                "rolled back but for what somebody else has changed since, which was left as found:",
+            ) + &problems.collect::<String>()
         }
-        UndoneState::RollbackFailed => paint(BAD, "the rollback FAILED; a person is needed:") + &problems.collect::<String>(),
+        UndoneState::RollbackFailed => {
+            paint(BAD, "the rollback FAILED; a person is needed:") + &problems.collect::<String>()
+        }
         UndoneState::NotFound => "this run is not in the host's journal".to_owned(),
     }
 }
@@ -212,9 +315,9 @@ pub(crate) fn end_text(end: &HostEnd) -> String {
         | HostEnd::Locked { message }
         | HostEnd::Refused { message, .. }
         | HostEnd::Lost { message } => message.clone(),
-        HostEnd::Failed { undone } | HostEnd::Interrupted { undone } => {
-            undone.as_ref().map_or_else(|| "failed".to_owned(), undone_text)
-        }
+        HostEnd::Failed { undone } | HostEnd::Interrupted { undone } => undone
+            .as_ref()
+            .map_or_else(|| "failed".to_owned(), undone_text),
     }
 }
 

@@ -15,17 +15,28 @@ pub(super) struct Live {
 impl Live {
     pub(super) fn new(mut lines: Lines) -> Self {
         let bar = ProgressBar::new(0);
-        if let Ok(style) = ProgressStyle::with_template("{spinner} [{bar:24}] {pos}/{len} hosts  {elapsed}  {wide_msg}") {
+        if let Ok(style) = ProgressStyle::with_template(
+            "{spinner} [{bar:24}] {pos}/{len} hosts  {elapsed}  {wide_msg}",
+        ) {
             bar.set_style(style.progress_chars("=> "));
         }
         bar.enable_steady_tick(Duration::from_millis(120));
         let above = bar.clone();
         lines.out = Box::new(move |line| above.suspend(|| anstream::println!("{line}")));
-        Self { lines, bar, working: BTreeMap::new() }
+        Self {
+            lines,
+            bar,
+            working: BTreeMap::new(),
+        }
     }
 
     fn message(&self) {
-        let shown: Vec<String> = self.working.iter().take(3).map(|(host, task)| format!("{host}: {task}")).collect();
+        let shown: Vec<String> = self
+            .working
+            .iter()
+            .take(3)
+            .map(|(host, task)| format!("{host}: {task}"))
+            .collect();
         self.bar.set_message(shown.join("  "));
     }
 }

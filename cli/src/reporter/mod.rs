@@ -38,7 +38,11 @@ pub(crate) fn reporter(style: Style) -> Box<dyn Reporter> {
     }
     let lines = lines::Lines::new(style);
     let plain = std::env::var_os("NO_PROGRESS").is_some() || !std::io::stderr().is_terminal();
-    if plain { Box::new(lines) } else { Box::new(live::Live::new(lines)) }
+    if plain {
+        Box::new(lines)
+    } else {
+        Box::new(live::Live::new(lines))
+    }
 }
 
 /// Whether diagnostics on standard error are coloured.

@@ -13,18 +13,35 @@ use crate::paint::{BAD, CHANGED, GOOD, HEADING, paint};
 pub(crate) fn recap(recap: &Recap) -> String {
     let mut rows: BTreeMap<String, (Vec<&str>, &HostRecap)> = BTreeMap::new();
     for (host, counts) in &recap.hosts {
-        rows.entry(format!("{counts:?}")).or_insert_with(|| (Vec::new(), counts)).0.push(host);
+        rows.entry(format!("{counts:?}"))
+            .or_insert_with(|| (Vec::new(), counts))
+            .0
+            .push(host);
     }
     let mut rows: Vec<_> = rows.into_values().collect();
     rows.sort_by_key(|(hosts, _)| hosts[0]);
-    let width = rows.iter().map(|(hosts, _)| names(hosts).chars().count()).max().unwrap_or(0).min(48);
+    let width = rows
+        .iter()
+        .map(|(hosts, _)| names(hosts).chars().count())
+        .max()
+        .unwrap_or(0)
+        .min(48);
     let mut text = paint(HEADING, "recap");
     for (hosts, counts) in rows {
         text.push_str(&format!(
             "\n  {:<width$}  {}  ok={} changed={} effects={}",
-            names(&hosts), state(counts), counts.ok, counts.changed, counts.effects,
+            names(&hosts),
+            state(counts),
+            counts.ok,
+            counts.changed,
+            counts.effects,
         ));
-        for (name, count) in [("failed", counts.failed), ("ignored", counts.ignored), ("skipped", counts.skipped), ("unknown", counts.unknown)] {
+        for (name, count) in [
+            ("failed", counts.failed),
+            ("ignored", counts.ignored),
+            ("skipped", counts.skipped),
+            ("unknown", counts.unknown),
+        ] {
             if count > 0 {
                 text.push_str(&format!(" {name}={count}"));
             }
@@ -42,12 +59,14 @@ fn state(counts: &HostRecap) -> String {
         Some(HostEnd::Locked { .. }) => ("locked", BAD),
         Some(HostEnd::Refused { .. }) => ("refused", BAD),
         Some(HostEnd::Lost { .. }) => ("lost", BAD),
-        Some(HostEnd::Failed { undone: state } | HostEnd::Interrupted { undone: state }) => match undone(state) {
-            Some(UndoneState::RolledBack) => ("rolled_back", BAD),
-            Some(UndoneState::RollbackConflict) => ("rollback_conflict", BAD),
-            Some(UndoneState::RollbackFailed) => ("rollback_failed", BAD),
-            _ => ("failed", BAD),
-        },
+        Some(HostEnd::Failed { undone: state } | HostEnd::Interrupted { undone: state }) => {
+            match undone(state) {
+                Some(UndoneState::RolledBack) => ("rolled_back", BAD),
+                Some(UndoneState::RollbackConflict) => ("rollback_conflict", BAD),
+                Some(UndoneState::RollbackFailed) => ("rollback_failed", BAD),
+                _ => ("failed", BAD),
+            }
+        }
     };
     paint(style, format!("{word:<11}"))
 }

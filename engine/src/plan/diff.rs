@@ -50,7 +50,8 @@ pub fn draw(effect: &Effect) -> Vec<Line> {
         What::Unit { before, after, .. } if before == after => Vec::new(),
         What::Unit { before, after, .. } => vec![note(&format!("{before} → {after}"))],
         What::Package { before, after, .. } => {
-            let version = |version: &Option<String>| version.as_deref().unwrap_or("absent").to_owned();
+            let version =
+                |version: &Option<String>| version.as_deref().unwrap_or("absent").to_owned();
             vec![note(&format!("{} → {}", version(before), version(after)))]
         }
         What::Command { .. } => vec![note("what it does is known after apply")],
@@ -65,11 +66,18 @@ fn file(before: &Entry, after: &Entry, secret: bool) -> Vec<Line> {
                 lines.push(note(&format!("{what} {old} → {new}")));
             }
         };
-        differs("mode", format!("{:04o}", old.mode), format!("{:04o}", new.mode));
+        differs(
+            "mode",
+            format!("{:04o}", old.mode),
+            format!("{:04o}", new.mode),
+        );
         differs("owner", old.owner.clone(), new.owner.clone());
         differs("group", old.group.clone(), new.group.clone());
     } else if let Some(new) = meta(after) {
-        lines.push(note(&format!("mode {:04o}, owner {}, group {}", new.mode, new.owner, new.group)));
+        lines.push(note(&format!(
+            "mode {:04o}, owner {}, group {}",
+            new.mode, new.owner, new.group
+        )));
     }
     match (before, after) {
         (Entry::Link(old), Entry::Link(new)) => {
@@ -97,10 +105,18 @@ fn file(before: &Entry, after: &Entry, secret: bool) -> Vec<Line> {
         (Some(old), Some(new)) => lines.extend(unified(&old, &new)),
         _ => {
             let size = |content: Option<&Content>| match content {
-                Some(content) => format!("{} bytes, sha256 {}", content.size, &content.sha256[..12.min(content.sha256.len())]),
+                Some(content) => format!(
+                    "{} bytes, sha256 {}",
+                    content.size,
+                    &content.sha256[..12.min(content.sha256.len())]
+                ),
                 None => "absent".to_owned(),
             };
-            lines.push(note(&format!("binary or large: {} → {}", size(old), size(new))));
+            lines.push(note(&format!(
+                "binary or large: {} → {}",
+                size(old),
+                size(new)
+            )));
         }
     }
     lines
@@ -122,8 +138,13 @@ fn content(entry: &Entry) -> Option<&Content> {
 
 /// A content as text: what is absent is empty, what is binary or did not travel is none.
 fn text(content: Option<&Content>) -> Option<String> {
-    let Some(content) = content else { return Some(String::new()) };
-    let bytes = content.bytes.as_deref().or((content.size == 0).then_some(&[]))?;
+    let Some(content) = content else {
+        return Some(String::new());
+    };
+    let bytes = content
+        .bytes
+        .as_deref()
+        .or((content.size == 0).then_some(&[]))?;
     if bytes.contains(&0) {
         return None;
     }
@@ -131,7 +152,9 @@ fn text(content: Option<&Content>) -> Option<String> {
 }
 
 fn unified(old: &str, new: &str) -> Vec<Line> {
-    let diff = TextDiff::configure().deadline(Instant::now() + DEADLINE).diff_lines(old, new);
+    let diff = TextDiff::configure()
+        .deadline(Instant::now() + DEADLINE)
+        .diff_lines(old, new);
     let mut lines = Vec::new();
     for group in diff.grouped_ops(CONTEXT) {
         if let (Some(first), Some(last)) = (group.first(), group.last()) {
@@ -155,7 +178,10 @@ fn unified(old: &str, new: &str) -> Vec<Line> {
                 };
                 let segments = change
                     .iter_strings_lossy()
-                    .map(|(emphasis, text)| Segment { text: visible(text.trim_end_matches('\n')), emphasis })
+                    .map(|(emphasis, text)| Segment {
+                        text: visible(text.trim_end_matches('\n')),
+                        emphasis,
+                    })
                     .collect();
                 lines.push(Line { kind, segments });
                 if change.missing_newline() {
@@ -174,18 +200,25 @@ fn visible(text: &str) -> String {
         (c.is_control() && c != '\t')
             || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
     };
-    text.chars().fold(String::with_capacity(text.len()), |mut shown, c| {
-        if hidden(c) {
-            shown.extend(c.escape_unicode());
-        } else {
-            shown.push(c);
-        }
-        shown
-    })
+    text.chars()
+        .fold(String::with_capacity(text.len()), |mut shown, c| {
+            if hidden(c) {
+                shown.extend(c.escape_unicode());
+            } else {
+                shown.push(c);
+            }
+            shown
+        })
 }
 
 fn line(kind: LineKind, text: &str) -> Line {
-    Line { kind, segments: vec![Segment { text: visible(text), emphasis: false }] }
+    Line {
+        kind,
+        segments: vec![Segment {
+            text: visible(text),
+            emphasis: false,
+        }],
+    }
 }
 
 fn note(text: &str) -> Line {
@@ -216,7 +249,10 @@ impl Line {
     /// The line's text without marks.
     #[must_use]
     pub fn text(&self) -> String {
-        self.segments.iter().map(|segment| segment.text.as_str()).collect()
+        self.segments
+            .iter()
+            .map(|segment| segment.text.as_str())
+            .collect()
     }
 }
 
@@ -227,7 +263,11 @@ mod tests {
     use super::{Line, LineKind, draw};
 
     fn entry(mode: u32, text: &str) -> Entry {
-        let meta = Meta { mode, owner: "root".to_owned(), group: "root".to_owned() };
+        let meta = Meta {
+            mode,
+            owner: "root".to_owned(),
+            group: "root".to_owned(),
+        };
         let content = Content {
             sha256: format!("{text:?}"),
             size: text.len() as u64,
@@ -237,8 +277,17 @@ mod tests {
     }
 
     fn effect(before: Entry, after: Entry, secret: bool) -> Effect {
-        let what = What::File { path: "/etc/x".to_owned(), before, after };
-        Effect { what, undo: UndoClass::Exact, assumed: false, secret }
+        let what = What::File {
+            path: "/etc/x".to_owned(),
+            before,
+            after,
+        };
+        Effect {
+            what,
+            undo: UndoClass::Exact,
+            assumed: false,
+            secret,
+        }
     }
 
     fn shown(lines: &[Line]) -> String {
@@ -248,12 +297,19 @@ mod tests {
             LineKind::Removed => '-',
             LineKind::Added => '+',
         };
-        lines.iter().map(|line| format!("{}{}\n", mark(line.kind), line.text())).collect()
+        lines
+            .iter()
+            .map(|line| format!("{}{}\n", mark(line.kind), line.text()))
+            .collect()
     }
 
     #[test]
     fn a_changed_line_is_shown_with_what_differs_in_it() {
-        let lines = draw(&effect(entry(0o644, "a 1\nb\n"), entry(0o600, "a 2\nb\n"), false));
+        let lines = draw(&effect(
+            entry(0o644, "a 1\nb\n"),
+            entry(0o600, "a 2\nb\n"),
+            false,
+        ));
         insta::assert_snapshot!(shown(&lines), @r"
         ~mode 0644 → 0600
         ~@@ -1,2 +1,2 @@
@@ -261,7 +317,12 @@ mod tests {
         +a 2
          b
         ");
-        let emphasised: Vec<_> = lines[3].segments.iter().filter(|s| s.emphasis).map(|s| s.text.as_str()).collect();
+        let emphasised: Vec<_> = lines[3]
+            .segments
+            .iter()
+            .filter(|s| s.emphasis)
+            .map(|s| s.text.as_str())
+            .collect();
         assert_eq!(emphasised, ["2"]);
     }
 
@@ -276,7 +337,11 @@ mod tests {
 
     #[test]
     fn a_diff_cannot_paint_over_itself() {
-        let lines = draw(&effect(Entry::Absent, entry(0o644, "\u{1b}[2Jx\u{202e}y\n"), false));
+        let lines = draw(&effect(
+            Entry::Absent,
+            entry(0o644, "\u{1b}[2Jx\u{202e}y\n"),
+            false,
+        ));
         assert_eq!(lines[2].text(), "\\u{1b}[2Jx\\u{202e}y");
     }
 

@@ -14,19 +14,31 @@ pub struct Group<'a> {
 }
 
 /// What makes two hosts' plans equal: the same effects of the same tasks, and the same end.
-type Key = (Vec<(usize, usize, String, Vec<String>, Option<String>)>, String);
+type Key = (
+    Vec<(usize, usize, String, Vec<String>, Option<String>)>,
+    String,
+);
 
 pub(super) fn groups(plan: &Plan) -> Vec<Group<'_>> {
     let mut groups: BTreeMap<Key, Group<'_>> = BTreeMap::new();
     for (name, host) in &plan.hosts {
         groups
             .entry(key(host))
-            .or_insert_with(|| Group { hosts: Vec::new(), plan: host })
+            .or_insert_with(|| Group {
+                hosts: Vec::new(),
+                plan: host,
+            })
             .hosts
             .push(name);
     }
     let mut groups: Vec<_> = groups.into_values().collect();
-    groups.sort_by_key(|group| (!group.plan.changes(), group.hosts.len(), group.hosts[0].to_owned()));
+    groups.sort_by_key(|group| {
+        (
+            !group.plan.changes(),
+            group.hosts.len(),
+            group.hosts[0].to_owned(),
+        )
+    });
     groups
 }
 
@@ -38,9 +50,21 @@ fn key(host: &HostPlan) -> Key {
             _ => "failed",
         };
         let digests = task.effects.iter().map(Effect::digest).collect();
-        (task.task.id, task.index, status.to_owned(), digests, task.message.clone())
+        (
+            task.task.id,
+            task.index,
+            status.to_owned(),
+            digests,
+            task.message.clone(),
+        )
     });
-    (tasks.collect(), host.end.as_ref().map(|end| format!("{end:?}")).unwrap_or_default())
+    (
+        tasks.collect(),
+        host.end
+            .as_ref()
+            .map(|end| format!("{end:?}"))
+            .unwrap_or_default(),
+    )
 }
 
 /// Host names in short: `web[01-03,07], db1`.
@@ -54,18 +78,29 @@ pub fn names(hosts: &[&str]) -> String {
         match digits.parse() {
             // A width of its own keeps `web01` and `web1` apart.
             Ok(number) => {
-                let width = if digits.starts_with('0') { digits.len() } else { 0 };
+                let width = if digits.starts_with('0') {
+                    digits.len()
+                } else {
+                    0
+                };
                 stems.entry((stem, width)).or_default().push(number);
             }
             Err(_) => plain.push((*host).to_owned()),
         }
     }
     // A leading zero in one number sets the width for all of that width.
-    let padded: Vec<_> = stems.keys().filter(|(_, width)| *width > 0).copied().collect();
+    let padded: Vec<_> = stems
+        .keys()
+        .filter(|(_, width)| *width > 0)
+        .copied()
+        .collect();
     for (stem, width) in padded {
-        let Some(bare) = stems.get_mut(&(stem, 0)) else { continue };
-        let (same, other): (Vec<_>, Vec<_>) =
-            bare.drain(..).partition(|number| number.to_string().len() == width);
+        let Some(bare) = stems.get_mut(&(stem, 0)) else {
+            continue;
+        };
+        let (same, other): (Vec<_>, Vec<_>) = bare
+            .drain(..)
+            .partition(|number| number.to_string().len() == width);
         *bare = other;
         if bare.is_empty() {
             stems.remove(&(stem, 0));
@@ -76,7 +111,11 @@ pub fn names(hosts: &[&str]) -> String {
         numbers.sort_unstable();
         fold(stem, width, &numbers)
     });
-    plain.into_iter().chain(folded).collect::<Vec<_>>().join(", ")
+    plain
+        .into_iter()
+        .chain(folded)
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 fn fold(stem: &str, width: usize, numbers: &[u64]) -> String {

@@ -90,12 +90,19 @@ impl Plan {
 
     fn task(&mut self, ended: &TaskEnded) {
         let host = self.hosts.entry(ended.host.clone()).or_default();
-        let shown = matches!(ended.status, Status::Changed | Status::Unknown | Status::Failed);
+        let shown = matches!(
+            ended.status,
+            Status::Changed | Status::Unknown | Status::Failed
+        );
         if !shown {
             host.unchanged += usize::from(ended.status == Status::Ok);
             return;
         }
-        let message = ended.result.get("msg").and_then(serde_json::Value::as_str).map(str::to_owned);
+        let message = ended
+            .result
+            .get("msg")
+            .and_then(serde_json::Value::as_str)
+            .map(str::to_owned);
         host.tasks.push(PlannedTask {
             task: Arc::clone(&ended.task),
             item: ended.item.clone(),
@@ -125,7 +132,10 @@ impl Plan {
     /// The plan in numbers.
     #[must_use]
     pub fn summary(&self) -> Summary {
-        let mut summary = Summary { hosts: self.hosts.len(), ..Summary::default() };
+        let mut summary = Summary {
+            hosts: self.hosts.len(),
+            ..Summary::default()
+        };
         for plan in self.hosts.values() {
             summary.changing += usize::from(plan.changes());
             summary.failed += usize::from(!matches!(plan.end, None | Some(HostEnd::Done)));

@@ -24,7 +24,10 @@ pub(super) fn split(text: &str, takes_text: bool, known: impl Fn(&str) -> bool) 
         }
     }
     rest.push_str(&text[kept_to..]);
-    Split { arguments, rest: rest.trim().to_owned() }
+    Split {
+        arguments,
+        rest: rest.trim().to_owned(),
+    }
 }
 
 /// Free-form text, taken apart.
@@ -101,18 +104,28 @@ mod tests {
 
     #[test]
     fn every_word_of_a_plain_module_is_an_argument() {
-        let split = split("src=a.j2 dest=\"/etc/my app.conf\" mode=0644", false, |_| true);
+        let split = split(
+            "src=a.j2 dest=\"/etc/my app.conf\" mode=0644",
+            false,
+            |_| true,
+        );
         assert_eq!(
             split.arguments,
-            [("src", "a.j2"), ("dest", "/etc/my app.conf"), ("mode", "0644")]
-                .map(|(k, v)| (k.to_owned(), v.to_owned()))
+            [
+                ("src", "a.j2"),
+                ("dest", "/etc/my app.conf"),
+                ("mode", "0644")
+            ]
+            .map(|(k, v)| (k.to_owned(), v.to_owned()))
         );
         assert_eq!(split.rest, "");
     }
 
     #[test]
     fn free_text_keeps_what_is_not_an_argument_of_the_module() {
-        let split = split("dd if=/dev/zero of='a b' creates=/x", true, |key| key == "creates");
+        let split = split("dd if=/dev/zero of='a b' creates=/x", true, |key| {
+            key == "creates"
+        });
         assert_eq!(split.arguments, [("creates".to_owned(), "/x".to_owned())]);
         assert_eq!(split.rest, "dd if=/dev/zero of='a b'");
     }
@@ -126,7 +139,9 @@ mod tests {
 
     #[test]
     fn a_script_keeps_its_lines() {
-        let split = split("set -e\n  echo a\necho b chdir=/tmp", true, |key| key == "chdir");
+        let split = split("set -e\n  echo a\necho b chdir=/tmp", true, |key| {
+            key == "chdir"
+        });
         assert_eq!(split.rest, "set -e\n  echo a\necho b");
     }
 

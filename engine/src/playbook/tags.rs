@@ -21,7 +21,10 @@ impl TagFilter {
                 .filter(|tag| !tag.is_empty())
                 .collect()
         };
-        Self { only: split(only), skip: split(skip) }
+        Self {
+            only: split(only),
+            skip: split(skip),
+        }
     }
 
     /// Whether a task is to run.

@@ -39,13 +39,16 @@ pub(crate) fn reach(
     let connection = play.map(|play| &play.connection);
     let kind = match text(&["ansible_connection"])? {
         Some(kind) => Some(kind),
-        None => keyword(connection.and_then(|c| c.kind.as_ref()))?.or_else(|| settings.connection.clone()),
+        None => keyword(connection.and_then(|c| c.kind.as_ref()))?
+            .or_else(|| settings.connection.clone()),
     };
     let kind = match kind.as_deref() {
         None | Some("ssh" | "smart" | "openssh" | "ansible.builtin.ssh") => Kind::Ssh,
         Some("local" | "ansible.builtin.local") => Kind::Local,
         Some(other) => {
-            return Err(format!("ansible_connection: `{other}` is not supported; `ssh` and `local` are"));
+            return Err(format!(
+                "ansible_connection: `{other}` is not supported; `ssh` and `local` are"
+            ));
         }
     };
     let port = match text(&["ansible_port", "ansible_ssh_port"])? {
@@ -60,7 +63,9 @@ pub(crate) fn reach(
     };
     let user = match text(&["ansible_user", "ansible_ssh_user"])? {
         Some(user) => Some(user),
-        None => keyword(connection.and_then(|c| c.user.as_ref()))?.or_else(|| settings.user.clone()),
+        None => {
+            keyword(connection.and_then(|c| c.user.as_ref()))?.or_else(|| settings.user.clone())
+        }
     };
     let mut address = match kind {
         Kind::Local => Address::local(host),
@@ -75,25 +80,35 @@ pub(crate) fn reach(
         .map(|path| settings.expand_home(&path))
         .or_else(|| settings.private_key_file.clone());
     address.ssh_common_args = words(text(&["ansible_ssh_common_args"])?)?;
-    address.ssh_common_args.extend(settings.ssh_common_args.iter().cloned());
+    address
+        .ssh_common_args
+        .extend(settings.ssh_common_args.iter().cloned());
     address.ssh_extra_args = words(text(&["ansible_ssh_extra_args"])?)?;
-    address.ssh_extra_args.extend(settings.ssh_extra_args.iter().cloned());
+    address
+        .ssh_extra_args
+        .extend(settings.ssh_extra_args.iter().cloned());
     address.ssh_executable = text(&["ansible_ssh_executable"])?.map(PathBuf::from);
-    address.timeout = match text(&["ansible_ssh_timeout", "ansible_timeout"])? {
-        Some(seconds) => Duration::from_secs(seconds.parse().map_err(|_| {
-            format!("ansible_ssh_timeout: `{seconds}` is no number of seconds")
-        })?),
-        None => settings.timeout,
-    };
-    address.host_key_checking = match text(&["ansible_host_key_checking", "ansible_ssh_host_key_checking"])?.as_deref() {
-        Some("false" | "False" | "no" | "0") => HostKeys::No,
-        Some("accept-new") => HostKeys::AcceptNew,
-        _ => settings.host_keys,
-    };
+    address.timeout =
+        match text(&["ansible_ssh_timeout", "ansible_timeout"])? {
+            Some(seconds) => Duration::from_secs(seconds.parse().map_err(|_| {
+                format!("ansible_ssh_timeout: `{seconds}` is no number of seconds")
+            })?),
+            None => settings.timeout,
+        };
+    address.host_key_checking =
+        match text(&["ansible_host_key_checking", "ansible_ssh_host_key_checking"])?.as_deref() {
+            Some("false" | "False" | "no" | "0") => HostKeys::No,
+            Some("accept-new") => HostKeys::AcceptNew,
+            _ => settings.host_keys,
+        };
     let flags = words(text(&["ansible_become_flags", "ansible_sudo_flags"])?)?;
     let r#become = needs_root.then_some(Become {
         user: "root".to_owned(),
-        password: match text(&["ansible_become_password", "ansible_become_pass", "ansible_sudo_pass"])? {
+        password: match text(&[
+            "ansible_become_password",
+            "ansible_become_pass",
+            "ansible_sudo_pass",
+        ])? {
             Some(password) => Some(Secret::new(password)),
             None => settings.become_password.clone(),
         },
@@ -103,9 +118,15 @@ pub(crate) fn reach(
     if let (true, Some(method)) = (needs_root, text(&["ansible_become_method"])?)
         && method != "sudo"
     {
-        return Err(format!("ansible_become_method: `{method}` is not supported; `sudo` is"));
+        return Err(format!(
+            "ansible_become_method: `{method}` is not supported; `sudo` is"
+        ));
     }
-    Ok(Reach { address, r#become, state_dir: text(&["fleetctl_state_dir"])? })
+    Ok(Reach {
+        address,
+        r#become,
+        state_dir: text(&["fleetctl_state_dir"])?,
+    })
 }
 
 /// The first of `names` that the host has, rendered. Facts are not asked: they come later.
@@ -113,7 +134,8 @@ fn text(shared: &Shared, scope: &HostScope, names: &[&str]) -> Result<Option<Str
     for name in names {
         match scope.get(name) {
             Some(Variable::Written(node)) => {
-                return rendered(shared, scope, &node).map(|text| (!text.is_empty()).then_some(text));
+                return rendered(shared, scope, &node)
+                    .map(|text| (!text.is_empty()).then_some(text));
             }
             Some(Variable::Data(value)) if !is_omit(&value) => return Ok(Some(value.to_string())),
             _ => {}
@@ -125,7 +147,10 @@ fn text(shared: &Shared, scope: &HostScope, names: &[&str]) -> Result<Option<Str
 fn rendered(shared: &Shared, scope: &HostScope, node: &fleet_yaml::Node) -> Result<String, String> {
     match shared.templar.value(node, &scope.shared()) {
         Ok(Evaluated::Known(value)) => Ok(value.to_string()),
-        Ok(_) => Err(format!("{}: this must be known before the host is reached", node.span)),
+        Ok(_) => Err(format!(
+            "{}: this must be known before the host is reached",
+            node.span
+        )),
         Err(problem) => Err(super::dispatch::describe(&problem)),
     }
 }

@@ -1,11 +1,6 @@
 //! `copy` and `template`: what they put on a host is made here, and travels as a content beside its task.
 
-use std::{
-    collections::BTreeMap,
-    os::unix::fs::PermissionsExt,
-    path::Path,
-    sync::Arc,
-};
+use std::{collections::BTreeMap, os::unix::fs::PermissionsExt, path::Path, sync::Arc};
 
 use fleet_modules::module;
 use fleet_yaml::Node;
@@ -35,7 +30,10 @@ pub(super) fn from_json(json: &serde_json::Value) -> Value {
 
 /// SHA-256 in lower-case hex.
 pub(crate) fn sha256(content: &[u8]) -> String {
-    Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect()
+    Sha256::digest(content)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 pub(super) async fn calls(
@@ -60,7 +58,10 @@ pub(super) async fn calls(
     let mut args = host.arguments(&args, scope).await?;
     if let Some(content) = content {
         if args.contains_key("src") {
-            return Err(Unfit::Problem(format!("{}: `copy` takes `src` or `content`, not both", task.place())));
+            return Err(Unfit::Problem(format!(
+                "{}: `copy` takes `src` or `content`, not both",
+                task.place()
+            )));
         }
         args.insert("content".to_owned(), content.into());
         return Ok(vec![call(args, None, written)?]);
@@ -69,7 +70,10 @@ pub(super) async fn calls(
         return Ok(vec![call(args, None, written)?]);
     }
     args.remove("remote_src");
-    let Some(src) = args.get("src").and_then(|src| src.as_str().map(str::to_owned)) else {
+    let Some(src) = args
+        .get("src")
+        .and_then(|src| src.as_str().map(str::to_owned))
+    else {
         return Err(Unfit::Problem(format!(
             "{}: `{}` needs `src`{}",
             task.place(),
@@ -80,7 +84,10 @@ pub(super) async fn calls(
     let folder = if template { "templates" } else { "files" };
     let path = files::find(&src, folder, &play.search).map_err(|tried| {
         let place = written.get("src").map_or(&task.span, |node| &node.span);
-        Unfit::Problem(fleet_yaml::render(&files::missing(&src, place, &tried), false))
+        Unfit::Problem(fleet_yaml::render(
+            &files::missing(&src, place, &tried),
+            false,
+        ))
     })?;
     if template {
         let text = render(host, &path, written, scope).await?;
@@ -98,7 +105,8 @@ fn call(
     content: Option<Arc<[u8]>>,
     places: &IndexMap<String, Node>,
 ) -> Result<Call, Unfit> {
-    let copy = module::find("copy").ok_or_else(|| Unfit::Problem("no module `copy` in this build".to_owned()))?;
+    let copy = module::find("copy")
+        .ok_or_else(|| Unfit::Problem("no module `copy` in this build".to_owned()))?;
     checked_call(copy, "copy", args, content, places)
 }
 
@@ -115,7 +123,10 @@ async fn text_content(host: &mut Host, node: &Node, scope: &HostScope) -> Result
 fn is_true(value: Option<&serde_json::Value>) -> bool {
     match value {
         Some(serde_json::Value::Bool(truth)) => *truth,
-        Some(serde_json::Value::String(text)) => matches!(text.to_ascii_lowercase().as_str(), "yes" | "true" | "on" | "1" | "y" | "t"),
+        Some(serde_json::Value::String(text)) => matches!(
+            text.to_ascii_lowercase().as_str(),
+            "yes" | "true" | "on" | "1" | "y" | "t"
+        ),
         _ => false,
     }
 }
@@ -126,12 +137,21 @@ async fn render(
     written: &IndexMap<String, Node>,
     scope: &HostScope,
 ) -> Result<String, Unfit> {
-    let text = String::from_utf8(read(path)?)
-        .map_err(|_| Unfit::Problem(format!("{}: a template is UTF-8 text, and this is not", path.display())))?;
+    let text = String::from_utf8(read(path)?).map_err(|_| {
+        Unfit::Problem(format!(
+            "{}: a template is UTF-8 text, and this is not",
+            path.display()
+        ))
+    })?;
     let mut syntax = FileSyntax::default();
     for (name, node) in written.iter().filter(|(name, _)| files::is_syntax(name)) {
         let value = host.known(node, scope).await?;
-        files::set_syntax(&mut syntax, name, value.to_string(), is_true(Some(&to_json(&value))));
+        files::set_syntax(
+            &mut syntax,
+            name,
+            value.to_string(),
+            is_true(Some(&to_json(&value))),
+        );
     }
     let dest = match written.get("dest") {
         Some(node) => host.known(node, scope).await?,
@@ -147,7 +167,14 @@ async fn render(
     .into();
     let shared = Arc::clone(&host.shared);
     let lookup = scope.shared();
-    match host.settled(|| shared.templar.file(path, &text, &lookup, extra.clone(), &syntax)).await? {
+    match host
+        .settled(|| {
+            shared
+                .templar
+                .file(path, &text, &lookup, extra.clone(), &syntax)
+        })
+        .await?
+    {
         Settled::Known(text) => Ok(text),
         Settled::Unknown(because) => Err(Unfit::Unknown(because)),
     }
@@ -158,12 +185,16 @@ fn preserve(args: &mut serde_json::Map<String, serde_json::Value>, path: &Path) 
     if args.get("mode").and_then(serde_json::Value::as_str) == Some("preserve")
         && let Ok(metadata) = path.metadata()
     {
-        args.insert("mode".to_owned(), format!("{:04o}", metadata.permissions().mode() & 0o7777).into());
+        args.insert(
+            "mode".to_owned(),
+            format!("{:04o}", metadata.permissions().mode() & 0o7777).into(),
+        );
     }
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, Unfit> {
-    std::fs::read(path).map_err(|problem| Unfit::Problem(format!("{}: cannot be read: {problem}", path.display())))
+    std::fs::read(path)
+        .map_err(|problem| Unfit::Problem(format!("{}: cannot be read: {problem}", path.display())))
 }
 
 /// A directory: one call for each directory and file in it. `src/` copies what is in it, `src` itself, too.
@@ -173,12 +204,18 @@ fn tree(
     args: serde_json::Map<String, serde_json::Value>,
     places: &IndexMap<String, Node>,
 ) -> Result<Vec<Call>, Unfit> {
-    let dest = args.get("dest").and_then(serde_json::Value::as_str).unwrap_or_default().trim_end_matches('/').to_owned();
+    let dest = args
+        .get("dest")
+        .and_then(serde_json::Value::as_str)
+        .unwrap_or_default()
+        .trim_end_matches('/')
+        .to_owned();
     let base = match root.file_name() {
         Some(name) if !src.ends_with('/') => format!("{dest}/{}", name.to_string_lossy()),
         _ => dest,
     };
-    let file = module::find("file").ok_or_else(|| Unfit::Problem("no module `file` in this build".to_owned()))?;
+    let file = module::find("file")
+        .ok_or_else(|| Unfit::Problem("no module `file` in this build".to_owned()))?;
     let mut calls = Vec::new();
     let mut waiting = vec![(root.to_owned(), base)];
     while let Some((path, dest)) = waiting.pop() {
@@ -209,7 +246,10 @@ fn tree(
         // Popped from the end: names in order.
         entries.sort_by_key(|entry| std::cmp::Reverse(entry.file_name()));
         for entry in entries {
-            waiting.push((entry.path(), format!("{dest}/{}", entry.file_name().to_string_lossy())));
+            waiting.push((
+                entry.path(),
+                format!("{dest}/{}", entry.file_name().to_string_lossy()),
+            ));
         }
     }
     Ok(calls)

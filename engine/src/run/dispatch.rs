@@ -13,9 +13,9 @@ use serde_json::json;
 use super::{
     content::{self, from_json, to_json},
     flight::{Flight, Item},
+    frame::constant,
     host::{Host, Stop},
     local,
-    frame::constant,
     scope::HostScope,
 };
 use crate::{
@@ -85,7 +85,11 @@ impl Host {
         }
     }
 
-    pub(super) async fn value(&mut self, node: &Node, scope: &HostScope) -> Result<Settled<Value>, Unfit> {
+    pub(super) async fn value(
+        &mut self,
+        node: &Node,
+        scope: &HostScope,
+    ) -> Result<Settled<Value>, Unfit> {
         let shared = Arc::clone(&self.shared);
         let scope = scope.shared();
         self.settled(|| shared.templar.value(node, &scope)).await
@@ -121,16 +125,20 @@ impl Host {
             Ok(()) => Ok(()),
             Err(Unfit::Stop(stop)) => Err(stop),
             Err(Unfit::Unknown(because)) => {
-                let result = json!({"changed": true, "msg": "known after apply", "depends_on": because});
+                let result =
+                    json!({"changed": true, "msg": "known after apply", "depends_on": because});
                 if let Some(name) = &task.register {
                     scope.state.set(name, Variable::Unknown);
                 }
-                self.ended(&info, Status::Unknown, result, false, false).await
+                self.ended(&info, Status::Unknown, result, false, false)
+                    .await
             }
             Err(Unfit::Problem(message)) => {
                 // Only a task that is reached can fail: what is before it must have gone through.
                 self.drain().await?;
-                let ignored = self.flag(task.directives.ignore_errors.as_ref(), &scope).await;
+                let ignored = self
+                    .flag(task.directives.ignore_errors.as_ref(), &scope)
+                    .await;
                 let ignored = matches!(ignored, Ok(Some(true)));
                 let secret = self.flag(task.directives.no_log.as_ref(), &scope).await;
                 let secret = !matches!(secret, Ok(None | Some(false)));
@@ -138,7 +146,8 @@ impl Host {
                 if let Some(name) = &task.register {
                     scope.state.set(name, Variable::Data(from_json(&result)));
                 }
-                self.ended(&info, Status::Failed, result, ignored, secret).await
+                self.ended(&info, Status::Failed, result, ignored, secret)
+                    .await
             }
         }
     }
@@ -166,7 +175,8 @@ impl Host {
         if status == Status::Failed {
             return self.fail(ended).await;
         }
-        self.tell(vec![crate::event::Event::TaskEnded(Box::new(ended))]).await;
+        self.tell(vec![crate::event::Event::TaskEnded(Box::new(ended))])
+            .await;
         Ok(())
     }
 
@@ -208,7 +218,9 @@ impl Host {
             if let Some(name) = &task.register {
                 scope.state.set(name, Variable::Data(from_json(&result)));
             }
-            return Ok(self.ended(info, Status::Skipped, result, false, false).await?);
+            return Ok(self
+                .ended(info, Status::Skipped, result, false, false)
+                .await?);
         }
 
         self.next_group += 1;
@@ -226,7 +238,8 @@ impl Host {
             looped,
             ignore_errors: terms.ignore_errors,
             secret: terms.secret,
-            judged: !task.failed_when.is_empty() || constant(&task.changed_when).is_none() && !task.changed_when.is_empty(),
+            judged: !task.failed_when.is_empty()
+                || constant(&task.changed_when).is_none() && !task.changed_when.is_empty(),
             notify: terms.notify.clone(),
         };
         let mut ids = Vec::new();
@@ -236,27 +249,48 @@ impl Host {
             let mut end = None;
             match self.item(play, task, &scope).await {
                 Ok(None) => {
-                    end = Some(done(Status::Skipped, &json!({
-                        "changed": false, "skipped": true, "skip_reason": "Conditional result was False",
-                    })));
+                    end = Some(done(
+                        Status::Skipped,
+                        &json!({
+                            "changed": false, "skipped": true, "skip_reason": "Conditional result was False",
+                        }),
+                    ));
                 }
-                Ok(Some(Work::Local(local::Done { status, result }))) => end = Some(done(status, &result)),
+                Ok(Some(Work::Local(local::Done { status, result }))) => {
+                    end = Some(done(status, &result))
+                }
                 Ok(Some(Work::Calls(calls))) => {
                     for call in calls {
                         self.next_task += 1;
                         ids.push((self.next_task, index));
-                        frames.push(self.frame(group, call, info, &terms, task, only_if.as_ref(), &flight));
+                        frames.push(self.frame(
+                            group,
+                            call,
+                            info,
+                            &terms,
+                            task,
+                            only_if.as_ref(),
+                            &flight,
+                        ));
                     }
                 }
                 Err(Unfit::Unknown(because)) => {
-                    end = Some(done(Status::Unknown, &json!({
-                        "changed": true, "msg": "known after apply", "depends_on": because,
-                    })));
+                    end = Some(done(
+                        Status::Unknown,
+                        &json!({
+                            "changed": true, "msg": "known after apply", "depends_on": because,
+                        }),
+                    ));
                 }
                 // A failing item of a loop leaves the other items their turn.
-                Err(Unfit::Problem(message)) if looped || matches!(task.action, Action::Local { .. }) => {
+                Err(Unfit::Problem(message))
+                    if looped || matches!(task.action, Action::Local { .. }) =>
+                {
                     self.drain().await?;
-                    end = Some(done(Status::Failed, &json!({"changed": false, "failed": true, "msg": message})));
+                    end = Some(done(
+                        Status::Failed,
+                        &json!({"changed": false, "failed": true, "msg": message}),
+                    ));
                 }
                 Err(other) => return Err(other),
             }
@@ -305,17 +339,28 @@ impl Host {
             }
         }
         match &task.action {
-            Action::Module { module, arguments, written } => {
+            Action::Module {
+                module,
+                arguments,
+                written,
+            } => {
                 let args = self.arguments(arguments, scope).await?;
                 let call = checked_call(module, written, args, None, arguments)?;
                 Ok(Some(Work::Calls(vec![call])))
             }
-            Action::Local { action: LocalAction::Template | LocalAction::Copy, .. } => {
-                content::calls(self, play, task, scope).await.map(|calls| Some(Work::Calls(calls)))
-            }
-            Action::Local { action, arguments, span } => {
-                local::act(self, *action, arguments, span, play, task, scope).await.map(|done| Some(Work::Local(done)))
-            }
+            Action::Local {
+                action: LocalAction::Template | LocalAction::Copy,
+                ..
+            } => content::calls(self, play, task, scope)
+                .await
+                .map(|calls| Some(Work::Calls(calls))),
+            Action::Local {
+                action,
+                arguments,
+                span,
+            } => local::act(self, *action, arguments, span, play, task, scope)
+                .await
+                .map(|done| Some(Work::Local(done))),
         }
     }
 
@@ -339,7 +384,6 @@ impl Host {
         }
         Ok(rendered)
     }
-
 }
 
 /// A module's call, its arguments checked before anything is sent.
@@ -359,13 +403,25 @@ pub(super) fn checked_call(
         })
     })?;
     let serde_json::Value::Object(args) = value else {
-        return Err(Unfit::Problem(format!("{written}: arguments are a mapping")));
+        return Err(Unfit::Problem(format!(
+            "{written}: arguments are a mapping"
+        )));
     };
-    Ok(Call { module, args, content })
+    Ok(Call {
+        module,
+        args,
+        content,
+    })
 }
 
 fn done(status: Status, result: &serde_json::Value) -> Outcome {
-    Outcome { id: 0, status, result: Json(result.to_string()), effects: Vec::new(), took_us: 0 }
+    Outcome {
+        id: 0,
+        status,
+        result: Json(result.to_string()),
+        effects: Vec::new(),
+        took_us: 0,
+    }
 }
 
 /// An evaluation's failure as the user sees it: with its place, its line and a hint.

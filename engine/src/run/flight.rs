@@ -73,7 +73,12 @@ impl Flights {
     pub(super) fn ready(&mut self) -> Vec<Event> {
         let mut events = Vec::new();
         while let Some((_, Some(_))) = self.told.front() {
-            events.extend(self.told.pop_front().and_then(|(_, events)| events).unwrap_or_default());
+            events.extend(
+                self.told
+                    .pop_front()
+                    .and_then(|(_, events)| events)
+                    .unwrap_or_default(),
+            );
         }
         events
     }
@@ -109,18 +114,24 @@ impl Flights {
     /// The task that a number belongs to, for messages.
     pub(super) fn info(&self, id: u32) -> Option<Arc<TaskInfo>> {
         let (group, _) = self.by_task.get(&id)?;
-        self.by_group.get(group).map(|flight| Arc::clone(&flight.info))
+        self.by_group
+            .get(group)
+            .map(|flight| Arc::clone(&flight.info))
     }
 
     /// The first task in flight, for messages about a broken link.
     pub(super) fn first(&self) -> Option<Arc<TaskInfo>> {
         let group = self.told.iter().find(|(_, events)| events.is_none())?.0;
-        self.by_group.get(&group).map(|flight| Arc::clone(&flight.info))
+        self.by_group
+            .get(&group)
+            .map(|flight| Arc::clone(&flight.info))
     }
 
     /// A handler that some task in flight may notify.
     pub(super) fn may_notify(&self, answers: impl Fn(&str) -> bool) -> bool {
-        self.by_group.values().any(|flight| flight.notify.iter().any(|name| answers(name)))
+        self.by_group
+            .values()
+            .any(|flight| flight.notify.iter().any(|name| answers(name)))
     }
 }
 

@@ -9,7 +9,10 @@ use super::{content, dispatch::Call, flight::Flight, host::Host, terms::Terms};
 use crate::{event::TaskInfo, playbook::Task};
 
 impl Host {
-    #[expect(clippy::too_many_arguments, reason = "one frame is made of all of a task's rendered parts")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "one frame is made of all of a task's rendered parts"
+    )]
     pub(super) fn frame(
         &mut self,
         group: u32,
@@ -38,9 +41,16 @@ impl Host {
             ignore_errors: terms.ignore_errors || !task.failed_when.is_empty(),
             changed: constant(&task.changed_when),
             no_log: terms.secret,
-            notify: if flight.judged { Vec::new() } else { terms.notify.clone() },
+            notify: if flight.judged {
+                Vec::new()
+            } else {
+                terms.notify.clone()
+            },
             only_if: only_if.cloned(),
-            planned: self.planned.as_ref().and_then(|planned| planned.of(&self.name, task.id, item)),
+            planned: self
+                .planned
+                .as_ref()
+                .and_then(|planned| planned.of(&self.name, task.id, item)),
             timeout_s: terms.timeout_s,
         }
     }
@@ -51,10 +61,18 @@ impl Host {
         let sha256 = content::sha256(&content);
         let size = content.len() as u64;
         if content.len() <= AT_ONCE {
-            return Blob { sha256, size, bytes: Some(content.to_vec()) };
+            return Blob {
+                sha256,
+                size,
+                bytes: Some(content.to_vec()),
+            };
         }
         self.contents.insert(sha256.clone(), content);
-        Blob { sha256, size, bytes: None }
+        Blob {
+            sha256,
+            size,
+            bytes: None,
+        }
     }
 }
 

@@ -1,13 +1,14 @@
 //! One host's way through a run: its channel, what is in flight on it, and how it ends.
 
-use std::{collections::{BTreeSet, HashMap}, sync::Arc, time::{Duration, Instant}};
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use fleet_wire::{Finish, FromHost, Hello, Mode, Outcome, PROTOCOL, Refusal, ToHost, Undone};
 
-use super::{
-    flight::Flights,
-    shared::Shared,
-};
+use super::{flight::Flights, shared::Shared};
 use crate::{
     event::{Event, HostEnd, TaskEnded},
     transport::{self, Address, Become, Receiver, Sender},
@@ -67,8 +68,13 @@ impl Host {
         let channel = transport::connect(address, r#become, &shared.settings.transport)
             .await
             .map_err(|problem| match problem.is_unreachable() {
-                true => HostEnd::Unreachable { message: problem.to_string() },
-                false => HostEnd::Refused { message: problem.to_string(), person: false },
+                true => HostEnd::Unreachable {
+                    message: problem.to_string(),
+                },
+                false => HostEnd::Refused {
+                    message: problem.to_string(),
+                    person: false,
+                },
             })?;
         let uploaded = channel.uploaded;
         let (sender, receiver) = channel.split();
@@ -96,8 +102,14 @@ impl Host {
                 .unwrap_or(u64::MAX),
         };
         let lost = |message: String| HostEnd::Unreachable { message };
-        host.send(&ToHost::Hello(hello)).await.map_err(|stop| lost(stop.to_string()))?;
-        match host.receive().await.map_err(|stop| lost(stop.to_string()))? {
+        host.send(&ToHost::Hello(hello))
+            .await
+            .map_err(|stop| lost(stop.to_string()))?;
+        match host
+            .receive()
+            .await
+            .map_err(|stop| lost(stop.to_string()))?
+        {
             FromHost::Ready(ready) => {
                 host.shared
                     .emit(Event::Connected {
@@ -117,11 +129,17 @@ impl Host {
     }
 
     pub(super) async fn send(&mut self, message: &ToHost) -> Result<(), Stop> {
-        self.sender.send(message).await.map_err(|problem| Stop::Lost(problem.to_string()))
+        self.sender
+            .send(message)
+            .await
+            .map_err(|problem| Stop::Lost(problem.to_string()))
     }
 
     pub(super) async fn receive(&mut self) -> Result<FromHost, Stop> {
-        self.sender.flush().await.map_err(|problem| Stop::Lost(problem.to_string()))?;
+        self.sender
+            .flush()
+            .await
+            .map_err(|problem| Stop::Lost(problem.to_string()))?;
         match self.receiver.next().await {
             Ok(Some(message)) => Ok(message),
             Ok(None) => Err(Stop::Lost("the helper ended without a word".to_owned())),
@@ -136,7 +154,12 @@ impl Host {
             FromHost::Need { sha256 } => self.supply(&sha256).await,
             FromHost::Started { id } => {
                 if let Some(task) = self.flights.info(id) {
-                    self.shared.emit(Event::TaskStarted { host: self.name.clone(), task }).await;
+                    self.shared
+                        .emit(Event::TaskStarted {
+                            host: self.name.clone(),
+                            task,
+                        })
+                        .await;
                 }
                 Ok(())
             }
@@ -146,33 +169,50 @@ impl Host {
 
     async fn supply(&mut self, sha256: &str) -> Result<(), Stop> {
         let Some(content) = self.contents.get(sha256).cloned() else {
-            return Err(Stop::Lost(format!("the host asked for a content that was never offered ({sha256})")));
+            return Err(Stop::Lost(format!(
+                "the host asked for a content that was never offered ({sha256})"
+            )));
         };
         let mut parts = content.chunks(PART).peekable();
         if parts.peek().is_none() {
-            let part = ToHost::Blob { sha256: sha256.to_owned(), bytes: Vec::new(), last: true };
+            let part = ToHost::Blob {
+                sha256: sha256.to_owned(),
+                bytes: Vec::new(),
+                last: true,
+            };
             return self.send(&part).await;
         }
         while let Some(bytes) = parts.next() {
             let last = parts.peek().is_none();
-            let part = ToHost::Blob { sha256: sha256.to_owned(), bytes: bytes.to_vec(), last };
+            let part = ToHost::Blob {
+                sha256: sha256.to_owned(),
+                bytes: bytes.to_vec(),
+                last,
+            };
             self.send(&part).await?;
         }
         Ok(())
     }
 
     async fn landed(&mut self, outcome: Outcome) -> Result<(), Stop> {
-        let Some(flight) = self.flights.land(outcome) else { return Ok(()) };
+        let Some(flight) = self.flights.land(outcome) else {
+            return Ok(());
+        };
         let judged = super::verdict::judge(&self.shared, &self.name, flight);
         self.changed |= judged.changed;
         let sent = &self.handlers_sent;
         let later = |title: &String| sent.get(title).is_none_or(|group| *group < judged.group);
-        self.notified.extend(judged.notify.into_iter().filter(later));
+        self.notified
+            .extend(judged.notify.into_iter().filter(later));
         self.flights.tell(judged.group, judged.events);
         for event in self.flights.ready() {
             self.shared.emit(event).await;
         }
-        if judged.failed { Err(Stop::Failed) } else { Ok(()) }
+        if judged.failed {
+            Err(Stop::Failed)
+        } else {
+            Ok(())
+        }
     }
 
     /// Tells `events` in their order behind what is in flight.
@@ -238,7 +278,10 @@ impl Host {
 
     /// Undoes a past run.
     pub(super) async fn rollback(&mut self, run: &str) -> Result<Undone, Stop> {
-        self.send(&ToHost::Rollback { run: run.to_owned() }).await?;
+        self.send(&ToHost::Rollback {
+            run: run.to_owned(),
+        })
+        .await?;
         match self.receive().await? {
             FromHost::Finished(undone) => Ok(undone),
             _ => Err(Stop::Lost("the helper answered out of turn".to_owned())),
@@ -292,10 +335,15 @@ fn refused(refusal: Refusal) -> HostEnd {
             ),
         },
         Refusal::Protocol(theirs) => HostEnd::Refused {
-            message: format!("the helper speaks protocol {theirs}, and this fleetctl {PROTOCOL}; build both anew"),
+            message: format!(
+                "the helper speaks protocol {theirs}, and this fleetctl {PROTOCOL}; build both anew"
+            ),
             person: false,
         },
-        Refusal::Unfit(message) => HostEnd::Refused { message, person: false },
+        Refusal::Unfit(message) => HostEnd::Refused {
+            message,
+            person: false,
+        },
         Refusal::Unrecovered(undone) => HostEnd::Refused {
             message: format!(
                 "run {} was cut off here and could not be undone: {}",
@@ -303,7 +351,11 @@ fn refused(refusal: Refusal) -> HostEnd {
                 undone
                     .effects
                     .iter()
-                    .filter_map(|effect| Some(format!("{}: {}", effect.effect, effect.problem.as_ref()?)))
+                    .filter_map(|effect| Some(format!(
+                        "{}: {}",
+                        effect.effect,
+                        effect.problem.as_ref()?
+                    )))
                     .collect::<Vec<_>>()
                     .join("; ")
             ),

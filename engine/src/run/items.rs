@@ -2,11 +2,7 @@
 
 use minijinja::{Value, value::ValueKind};
 
-use super::{
-    dispatch::Unfit,
-    host::Host,
-    scope::HostScope,
-};
+use super::{dispatch::Unfit, host::Host, scope::HostScope};
 use crate::{playbook::Loop, variables::Variable};
 
 impl Host {
@@ -24,9 +20,7 @@ impl Host {
                 list.kind()
             ))
         };
-        if list.kind() != ValueKind::Seq
-            && list.kind() != ValueKind::Iterable
-        {
+        if list.kind() != ValueKind::Seq && list.kind() != ValueKind::Iterable {
             return Err(not_a_list());
         }
         let mut values: Vec<Value> = list.try_iter().map_err(|_| not_a_list())?.collect();

@@ -26,7 +26,10 @@ pub(super) struct Done {
 
 impl Done {
     fn ok(result: serde_json::Value) -> Self {
-        Self { status: Status::Ok, result }
+        Self {
+            status: Status::Ok,
+            result,
+        }
     }
 }
 
@@ -44,14 +47,17 @@ pub(super) async fn act(
         LocalAction::Debug => debug(host, arguments, scope).await,
         LocalAction::Fail => {
             let message = text(host, arguments, "msg", scope).await?;
-            Err(Unfit::Problem(message.unwrap_or_else(|| "Failed as requested from task".to_owned())))
+            Err(Unfit::Problem(message.unwrap_or_else(|| {
+                "Failed as requested from task".to_owned()
+            })))
         }
         LocalAction::IncludeVars => include_vars(host, play, arguments, scope).await,
         LocalAction::Meta => meta(host, arguments, span).await,
         LocalAction::SetFact => set_fact(host, arguments, scope).await,
-        LocalAction::Copy | LocalAction::Template => {
-            Err(Unfit::Problem(format!("{}: not a local action", task.place())))
-        }
+        LocalAction::Copy | LocalAction::Template => Err(Unfit::Problem(format!(
+            "{}: not a local action",
+            task.place()
+        ))),
     }
 }
 
@@ -61,7 +67,9 @@ async fn text(
     name: &str,
     scope: &HostScope,
 ) -> Result<Option<String>, Unfit> {
-    let Some(node) = arguments.get(name) else { return Ok(None) };
+    let Some(node) = arguments.get(name) else {
+        return Ok(None);
+    };
     let value = host.known(node, scope).await?;
     Ok((!crate::template::is_omit(&value)).then(|| value.to_string()))
 }
@@ -72,9 +80,13 @@ async fn assert(
     scope: &HostScope,
 ) -> Result<Done, Unfit> {
     let Some(that) = arguments.get("that") else {
-        return Err(Unfit::Problem("`assert` needs the argument `that`".to_owned()));
+        return Err(Unfit::Problem(
+            "`assert` needs the argument `that`".to_owned(),
+        ));
     };
-    let conditions = that.as_seq().map_or_else(|| vec![that.clone()], <[Node]>::to_vec);
+    let conditions = that
+        .as_seq()
+        .map_or_else(|| vec![that.clone()], <[Node]>::to_vec);
     for condition in &conditions {
         if host.truth(condition, scope).await? {
             continue;
@@ -126,13 +138,19 @@ async fn debug(
         }
         None => match arguments.get("msg") {
             Some(node) => ("msg".to_owned(), host.value(node, scope).await?),
-            None => ("msg".to_owned(), Settled::Known(Value::from("Hello world!"))),
+            None => (
+                "msg".to_owned(),
+                Settled::Known(Value::from("Hello world!")),
+            ),
         },
     };
     let value = match settled {
         Settled::Known(value) => to_json(&value),
         Settled::Unknown(because) => {
-            json!(format!("known after apply (depends on {})", because.join(", ")))
+            json!(format!(
+                "known after apply (depends on {})",
+                because.join(", ")
+            ))
         }
     };
     let mut result = serde_json::Map::new();
@@ -172,27 +190,45 @@ async fn include_vars(
     arguments: &IndexMap<String, Node>,
     scope: &HostScope,
 ) -> Result<Done, Unfit> {
-    let file = text(host, arguments, "file", scope).await?.unwrap_or_default();
+    let file = text(host, arguments, "file", scope)
+        .await?
+        .unwrap_or_default();
     let name = text(host, arguments, "name", scope).await?;
-    let path = files::find(&file, "vars", &play.search)
-        .map_err(|_| Unfit::Problem(format!("there is no file `{file}` beside the playbook, nor in its `vars/`")))?;
+    let path = files::find(&file, "vars", &play.search).map_err(|_| {
+        Unfit::Problem(format!(
+            "there is no file `{file}` beside the playbook, nor in its `vars/`"
+        ))
+    })?;
     let vars = super::plays::vars_file(&host.shared, &path)
         .map_err(|problem| Unfit::Problem(fleet_yaml::render(&problem, false)))?;
     match name {
         Some(name) => {
             let span = vars.values().next().map(|node| node.span.clone());
-            let entries = vars.iter().map(|(key, node)| (Node::string(key, &node.span), node.clone()));
+            let entries = vars
+                .iter()
+                .map(|(key, node)| (Node::string(key, &node.span), node.clone()));
             if let Some(span) = span {
                 scope.state.include([(name, Node::mapping(entries, &span))]);
             }
         }
-        None => scope.state.include(vars.iter().map(|(name, node)| (name.clone(), node.clone()))),
+        None => scope
+            .state
+            .include(vars.iter().map(|(name, node)| (name.clone(), node.clone()))),
     }
-    Ok(Done::ok(json!({"changed": false, "ansible_included_var_files": [file]})))
+    Ok(Done::ok(
+        json!({"changed": false, "ansible_included_var_files": [file]}),
+    ))
 }
 
-async fn meta(host: &mut Host, arguments: &IndexMap<String, Node>, span: &Span) -> Result<Done, Unfit> {
-    let action = arguments.get("action").and_then(Node::as_str).unwrap_or_default();
+async fn meta(
+    host: &mut Host,
+    arguments: &IndexMap<String, Node>,
+    span: &Span,
+) -> Result<Done, Unfit> {
+    let action = arguments
+        .get("action")
+        .and_then(Node::as_str)
+        .unwrap_or_default();
     match action {
         // `flush_handlers` is the play's own business, and never comes here.
         "noop" | "flush_handlers" => Ok(Done::ok(json!({"changed": false}))),

@@ -125,12 +125,18 @@ pub struct PlannedEffects {
 impl PlannedEffects {
     /// Adds what a plan said of one item of a task; none where it said `known after apply`.
     pub fn add(&mut self, host: &str, task: usize, item: usize, digests: Option<Vec<String>>) {
-        self.hosts.entry(host.to_owned()).or_default().insert((task, item), digests);
+        self.hosts
+            .entry(host.to_owned())
+            .or_default()
+            .insert((task, item), digests);
     }
 
     /// What a task may do: any effect where it was unknown, none where it was not planned to run.
     fn of(&self, host: &str, task: usize, item: usize) -> Option<Vec<String>> {
-        let planned = self.hosts.get(host).and_then(|tasks| tasks.get(&(task, item)));
+        let planned = self
+            .hosts
+            .get(host)
+            .and_then(|tasks| tasks.get(&(task, item)));
         planned.cloned().unwrap_or_else(|| Some(Vec::new()))
     }
 }
@@ -163,9 +169,14 @@ impl Errands {
     /// # Errors
     /// When it matches nothing or cannot be understood.
     pub fn hosts(&self, pattern: &str) -> Result<Vec<String>, Diagnostic> {
-        let selection = self.shared.inventory.select(pattern, self.shared.settings.limit.as_ref())?;
+        let selection = self
+            .shared
+            .inventory
+            .select(pattern, self.shared.settings.limit.as_ref())?;
         if selection.hosts.is_empty() {
-            return Err(Diagnostic::without_place(format!("no host matches `{pattern}`")));
+            return Err(Diagnostic::without_place(format!(
+                "no host matches `{pattern}`"
+            )));
         }
         Ok(selection.hosts)
     }
@@ -177,7 +188,9 @@ impl Errands {
     pub fn any_hosts(&self, pattern: &str) -> Result<Vec<String>, Diagnostic> {
         let selection = self.shared.inventory.select(pattern, None)?;
         if selection.hosts.is_empty() {
-            return Err(Diagnostic::without_place(format!("no host matches `{pattern}`")));
+            return Err(Diagnostic::without_place(format!(
+                "no host matches `{pattern}`"
+            )));
         }
         Ok(selection.hosts)
     }
@@ -217,11 +230,19 @@ impl Errands {
     ///
     /// # Errors
     /// When it cannot be rendered without facts.
-    pub fn text(&self, host: &str, play: Option<&Play>, node: &fleet_yaml::Node) -> Result<String, Diagnostic> {
+    pub fn text(
+        &self,
+        host: &str,
+        play: Option<&Play>,
+        node: &fleet_yaml::Node,
+    ) -> Result<String, Diagnostic> {
         let scope = self.shared.scope(host, play, &[], &[], None);
         match self.shared.templar.value(node, &scope.shared()) {
             Ok(crate::template::Evaluated::Known(value)) => Ok(value.to_string()),
-            Ok(_) => Err(Diagnostic::error(node.span.clone(), "this cannot be known here")),
+            Ok(_) => Err(Diagnostic::error(
+                node.span.clone(),
+                "this cannot be known here",
+            )),
             Err(problem) => Err(problem.into()),
         }
     }
@@ -247,7 +268,11 @@ impl Run {
                 Err(problem) => problems.push(problem),
             }
         }
-        if problems.is_empty() { Ok(plays) } else { Err(problems) }
+        if problems.is_empty() {
+            Ok(plays)
+        } else {
+            Err(problems)
+        }
     }
 
     /// Makes errands of what would have been a run.
@@ -269,11 +294,22 @@ impl Run {
     ///
     /// # Errors
     /// When it cannot begin: a pattern that matches nothing, a play whose hosts cannot be known.
-    pub async fn go(self, events: mpsc::Sender<Event>) -> Result<BTreeMap<String, HostEnd>, Vec<Diagnostic>> {
+    pub async fn go(
+        self,
+        events: mpsc::Sender<Event>,
+    ) -> Result<BTreeMap<String, HostEnd>, Vec<Diagnostic>> {
         let started = Instant::now();
-        let playbooks = self.playbooks.iter().map(|playbook| playbook.path.display().to_string()).collect();
+        let playbooks = self
+            .playbooks
+            .iter()
+            .map(|playbook| playbook.path.display().to_string())
+            .collect();
         events
-            .send(Event::RunStarted { run: self.name.clone(), mode: self.mode, playbooks })
+            .send(Event::RunStarted {
+                run: self.name.clone(),
+                mode: self.mode,
+                playbooks,
+            })
             .await
             .ok();
         let shared = Shared::new(
@@ -286,7 +322,11 @@ impl Run {
             events,
         );
         let ends = plays::all(&shared).await?;
-        shared.emit(Event::RunEnded { took: started.elapsed() }).await;
+        shared
+            .emit(Event::RunEnded {
+                took: started.elapsed(),
+            })
+            .await;
         Ok(ends)
     }
 }

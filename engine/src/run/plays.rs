@@ -33,7 +33,9 @@ pub(super) struct Roster {
 }
 
 /// Runs every play of every playbook, then ends the run on each host.
-pub(super) async fn all(shared: &Arc<Shared>) -> Result<BTreeMap<String, HostEnd>, Vec<Diagnostic>> {
+pub(super) async fn all(
+    shared: &Arc<Shared>,
+) -> Result<BTreeMap<String, HostEnd>, Vec<Diagnostic>> {
     // Patterns are resolved before anything is connected: a typing error must not stop a run in its middle.
     let settings = &shared.settings;
     let choice = Choice {
@@ -64,7 +66,9 @@ pub(super) async fn all(shared: &Arc<Shared>) -> Result<BTreeMap<String, HostEnd
 }
 
 fn title(play: &Play) -> String {
-    play.name.as_str().map_or_else(|| play.name.raw().to_owned(), str::to_owned)
+    play.name
+        .as_str()
+        .map_or_else(|| play.name.raw().to_owned(), str::to_owned)
 }
 
 async fn play(
@@ -75,8 +79,17 @@ async fn play(
     roster: &mut Roster,
 ) -> Result<(), Vec<Diagnostic>> {
     let names: Arc<[String]> = hosts.into();
-    shared.emit(Event::PlayStarted { play: title(play), hosts: Arc::clone(&names) }).await;
-    let dir = playbook.path.parent().map(Path::to_owned).unwrap_or_default();
+    shared
+        .emit(Event::PlayStarted {
+            play: title(play),
+            hosts: Arc::clone(&names),
+        })
+        .await;
+    let dir = playbook
+        .path
+        .parent()
+        .map(Path::to_owned)
+        .unwrap_or_default();
     let mut set = JoinSet::new();
     for name in hosts {
         if roster.ended.contains_key(name) {
@@ -103,11 +116,18 @@ async fn play(
             }
             Ok((name, Err(end))) => {
                 shared.state(&name).settle();
-                shared.emit(Event::HostEnded { host: name.clone(), end: end.clone() }).await;
+                shared
+                    .emit(Event::HostEnded {
+                        host: name.clone(),
+                        end: end.clone(),
+                    })
+                    .await;
                 roster.ended.insert(name, end);
             }
             Err(problem) => {
-                let text = format!("a host's work ended unexpectedly ({problem}); this is a bug of fleetctl");
+                let text = format!(
+                    "a host's work ended unexpectedly ({problem}); this is a bug of fleetctl"
+                );
                 shared.emit(Event::Warning { host: None, text }).await;
             }
         }
@@ -136,10 +156,12 @@ impl Way {
             });
         }
         let scope = self.scope(&[]);
-        let files = self.vars_files(&scope).map_err(|problem| HostEnd::Refused {
-            message: fleet_yaml::render(&problem, false),
-            person: false,
-        })?;
+        let files = self
+            .vars_files(&scope)
+            .map_err(|problem| HostEnd::Refused {
+                message: fleet_yaml::render(&problem, false),
+                person: false,
+            })?;
         let scope = self.scope(&files);
         let needs_root = needs_root(&shared, &scope);
         let mut host = match open {
@@ -160,12 +182,27 @@ impl Way {
     }
 
     fn scope(&self, files: &[Arc<Vars>]) -> HostScope {
-        self.shared.scope(&self.name, Some(&self.play), &self.hosts, files, Some(self.dir.clone()))
+        self.shared.scope(
+            &self.name,
+            Some(&self.play),
+            &self.hosts,
+            files,
+            Some(self.dir.clone()),
+        )
     }
 
     async fn connect(&self, scope: &HostScope, needs_root: bool) -> Result<Host, HostEnd> {
-        let reach = connection::reach(&self.shared, &self.name, Some(&self.play), scope, needs_root)
-            .map_err(|message| HostEnd::Refused { message, person: false })?;
+        let reach = connection::reach(
+            &self.shared,
+            &self.name,
+            Some(&self.play),
+            scope,
+            needs_root,
+        )
+        .map_err(|message| HostEnd::Refused {
+            message,
+            person: false,
+        })?;
         let mut host = Host::connect(
             Arc::clone(&self.shared),
             self.name.clone(),
@@ -183,12 +220,19 @@ impl Way {
     fn vars_files(&self, scope: &HostScope) -> Result<Vec<Arc<Vars>>, Diagnostic> {
         let mut found = Vec::new();
         for node in &self.play.vars_files {
-            let candidates = node.as_seq().map_or_else(|| vec![node.clone()], <[Node]>::to_vec);
+            let candidates = node
+                .as_seq()
+                .map_or_else(|| vec![node.clone()], <[Node]>::to_vec);
             let mut tried = Vec::new();
             for candidate in &candidates {
                 let path = match self.shared.templar.value(candidate, &scope.shared()) {
                     Ok(Evaluated::Known(value)) => value.to_string(),
-                    Ok(_) => return Err(Diagnostic::error(candidate.span.clone(), "a variables file's name must be known before the host is reached")),
+                    Ok(_) => {
+                        return Err(Diagnostic::error(
+                            candidate.span.clone(),
+                            "a variables file's name must be known before the host is reached",
+                        ));
+                    }
                     Err(problem) => return Err(problem.into()),
                 };
                 match files::find(&path, "vars", &files::search(&self.dir)) {
@@ -201,7 +245,10 @@ impl Way {
                 }
             }
             if let Some(path) = tried.first() {
-                return Err(Diagnostic::error(node.span.clone(), format!("there is no file `{path}`")));
+                return Err(Diagnostic::error(
+                    node.span.clone(),
+                    format!("there is no file `{path}`"),
+                ));
             }
         }
         Ok(found)
@@ -243,14 +290,27 @@ async fn gathering(
             Err(Unfit::Stop(stop)) => return Err(stop),
         }
     }
-    let Some(module) = module::find("setup") else { return Ok(None) };
-    let subset = play.gather_subset.iter().map(|node| ("gather_subset".to_owned(), node.clone()));
+    let Some(module) = module::find("setup") else {
+        return Ok(None);
+    };
+    let subset = play
+        .gather_subset
+        .iter()
+        .map(|node| ("gather_subset".to_owned(), node.clone()));
     Ok(Some(Arc::new(Task {
         id: usize::MAX - play.index,
         span: play.span.clone(),
         name: Some(Node::string("Gathering Facts", &play.span)),
-        action: Action::Module { module, written: "setup".to_owned(), arguments: subset.collect() },
-        directives: Directives { when: Vec::new(), notify: Vec::new(), ..play.directives.clone() },
+        action: Action::Module {
+            module,
+            written: "setup".to_owned(),
+            arguments: subset.collect(),
+        },
+        directives: Directives {
+            when: Vec::new(),
+            notify: Vec::new(),
+            ..play.directives.clone()
+        },
         vars: Arc::default(),
         r#loop: None,
         register: None,
@@ -278,10 +338,21 @@ async fn flush(host: &mut Host, context: &PlayContext) -> Result<(), Stop> {
                 continue;
             }
             ran = true;
-            host.task(context, handler, Some(OnlyIf { handler: title, notified })).await?;
+            host.task(
+                context,
+                handler,
+                Some(OnlyIf {
+                    handler: title,
+                    notified,
+                }),
+            )
+            .await?;
         }
         host.drain().await?;
-        let again = context.handlers.iter().any(|handler| host.notified.contains(handler.title()));
+        let again = context
+            .handlers
+            .iter()
+            .any(|handler| host.notified.contains(handler.title()));
         if !ran || !again {
             break;
         }
@@ -292,7 +363,11 @@ async fn flush(host: &mut Host, context: &PlayContext) -> Result<(), Stop> {
 /// A file of variables, read once a run.
 pub(super) fn vars_file(shared: &Shared, path: &Path) -> Result<Arc<Vars>, Diagnostic> {
     let cache: &Mutex<HashMap<PathBuf, Arc<Vars>>> = &shared.files;
-    let known = cache.lock().unwrap_or_else(PoisonError::into_inner).get(path).cloned();
+    let known = cache
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .get(path)
+        .cloned();
     if let Some(vars) = known {
         return Ok(vars);
     }
@@ -304,17 +379,26 @@ pub(super) fn vars_file(shared: &Shared, path: &Path) -> Result<Arc<Vars>, Diagn
         }
         let Some(map) = document.as_map() else {
             let found = document.kind_name();
-            return Err(Diagnostic::error(document.span.clone(), format!("expected a mapping of variables, not {found}")));
+            return Err(Diagnostic::error(
+                document.span.clone(),
+                format!("expected a mapping of variables, not {found}"),
+            ));
         };
         for (key, value) in map.iter() {
             let Some(name) = key.as_str() else {
-                return Err(Diagnostic::error(key.span.clone(), "expected a variable's name"));
+                return Err(Diagnostic::error(
+                    key.span.clone(),
+                    "expected a variable's name",
+                ));
             };
             vars.insert(name.to_owned(), value.clone());
         }
     }
     let vars = Arc::new(vars);
-    cache.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned(), Arc::clone(&vars));
+    cache
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .insert(path.to_owned(), Arc::clone(&vars));
     Ok(vars)
 }
 
@@ -322,7 +406,10 @@ pub(super) fn vars_file(shared: &Shared, path: &Path) -> Result<Arc<Vars>, Diagn
 pub(super) fn needs_root(shared: &Shared, scope: &HostScope) -> bool {
     let may_be = |node: &Node| match node.as_bool() {
         Some(truth) => truth,
-        None => !matches!(shared.templar.truth(node, &scope.shared()), Ok(Evaluated::Known(false))),
+        None => !matches!(
+            shared.templar.truth(node, &scope.shared()),
+            Ok(Evaluated::Known(false))
+        ),
     };
     if let Some(node) = scope.get_written("ansible_become") {
         return may_be(&node);
@@ -351,7 +438,11 @@ pub(super) fn needs_root(shared: &Shared, scope: &HostScope) -> bool {
 /// A failed host is put back to what it was before the run.
 async fn undo(mut host: Host, interrupted: bool) -> HostEnd {
     let applying = host.shared.mode == Mode::Apply;
-    let finish = if host.shared.settings.keep_on_failure { Finish::Keep } else { Finish::Undo };
+    let finish = if host.shared.settings.keep_on_failure {
+        Finish::Keep
+    } else {
+        Finish::Undo
+    };
     let undone = match applying {
         true => match host.finish(finish).await {
             Ok(undone) => Some(undone),
@@ -359,7 +450,11 @@ async fn undo(mut host: Host, interrupted: bool) -> HostEnd {
         },
         false => None,
     };
-    if interrupted { HostEnd::Interrupted { undone } } else { HostEnd::Failed { undone } }
+    if interrupted {
+        HostEnd::Interrupted { undone }
+    } else {
+        HostEnd::Failed { undone }
+    }
 }
 
 async fn interrupted(host: Host) -> HostEnd {
@@ -369,7 +464,9 @@ async fn interrupted(host: Host) -> HostEnd {
 fn lost(host: &Host, why: &str) -> HostEnd {
     let during = host.in_flight();
     if host.shared.mode != Mode::Apply {
-        return HostEnd::Unreachable { message: format!("{why}{during}; nothing was changed") };
+        return HostEnd::Unreachable {
+            message: format!("{why}{during}; nothing was changed"),
+        };
     }
     HostEnd::Lost {
         message: format!(
@@ -381,7 +478,10 @@ fn lost(host: &Host, why: &str) -> HostEnd {
 }
 
 /// Ends the run on every host that is still open.
-async fn close(shared: &Arc<Shared>, roster: Roster) -> Result<BTreeMap<String, HostEnd>, Vec<Diagnostic>> {
+async fn close(
+    shared: &Arc<Shared>,
+    roster: Roster,
+) -> Result<BTreeMap<String, HostEnd>, Vec<Diagnostic>> {
     let Roster { open, mut ended } = roster;
     let mut set = JoinSet::new();
     for (name, mut host) in open {
@@ -398,7 +498,12 @@ async fn close(shared: &Arc<Shared>, roster: Roster) -> Result<BTreeMap<String, 
     }
     while let Some(joined) = set.join_next().await {
         if let Ok((name, end)) = joined {
-            shared.emit(Event::HostEnded { host: name.clone(), end: end.clone() }).await;
+            shared
+                .emit(Event::HostEnded {
+                    host: name.clone(),
+                    end: end.clone(),
+                })
+                .await;
             ended.insert(name, end);
         }
     }

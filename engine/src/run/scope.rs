@@ -43,7 +43,12 @@ enum Facts {
 impl HostState {
     pub(crate) fn new(ordinal: usize) -> Self {
         let ordinal = ordinal as u64;
-        Self { ordinal, facts: RwLock::default(), included: RwLock::default(), data: RwLock::default() }
+        Self {
+            ordinal,
+            facts: RwLock::default(),
+            included: RwLock::default(),
+            data: RwLock::default(),
+        }
     }
 
     /// What stands for the results of a group of this host's tasks.
@@ -78,8 +83,13 @@ impl HostState {
             Facts::None | Facts::Pending(_) => BTreeMap::new(),
         };
         known.extend(new);
-        let bare = known.iter().map(|(name, value)| (name.strip_prefix("ansible_").unwrap_or(name), value.clone()));
-        *facts = Facts::Known { bare: Value::from_pairs(bare), facts: known };
+        let bare = known
+            .iter()
+            .map(|(name, value)| (name.strip_prefix("ansible_").unwrap_or(name), value.clone()));
+        *facts = Facts::Known {
+            bare: Value::from_pairs(bare),
+            facts: known,
+        };
     }
 
     pub(crate) fn set(&self, name: &str, variable: Variable) {
@@ -88,12 +98,19 @@ impl HostState {
     }
 
     pub(crate) fn include(&self, vars: impl IntoIterator<Item = (String, Node)>) {
-        let mut included = self.included.write().unwrap_or_else(PoisonError::into_inner);
+        let mut included = self
+            .included
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
         included.extend(vars);
     }
 
     fn datum(&self, name: &str) -> Option<Variable> {
-        self.data.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+        self.data
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(name)
+            .cloned()
     }
 
     fn included(&self, name: &str) -> Option<Variable> {
@@ -105,9 +122,9 @@ impl HostState {
         match &*self.facts.read().unwrap_or_else(PoisonError::into_inner) {
             Facts::None => None,
             // While facts are in flight any name of theirs may come to be one.
-            Facts::Pending(pending) => {
-                (name.starts_with("ansible_") || name.starts_with("fleetctl_")).then(|| pending.clone())
-            }
+            Facts::Pending(pending) => (name.starts_with("ansible_")
+                || name.starts_with("fleetctl_"))
+            .then(|| pending.clone()),
             Facts::Known { facts, .. } => facts.get(name).cloned().map(Variable::Data),
         }
     }
@@ -115,7 +132,10 @@ impl HostState {
     /// `ansible_facts`: the facts without their prefix.
     fn ansible_facts(&self) -> Option<Variable> {
         match &*self.facts.read().unwrap_or_else(PoisonError::into_inner) {
-            Facts::None => Some(Variable::Data(Value::from_pairs(std::iter::empty::<(&str, Value)>()))),
+            Facts::None => Some(Variable::Data(Value::from_pairs(std::iter::empty::<(
+                &str,
+                Value,
+            )>()))),
             Facts::Pending(pending) => Some(pending.clone()),
             Facts::Known { bare, .. } => Some(Variable::Data(bare.clone())),
         }
@@ -125,7 +145,9 @@ impl HostState {
         let data = self.data.read().unwrap_or_else(PoisonError::into_inner);
         let included = self.included.read().unwrap_or_else(PoisonError::into_inner);
         let mut names: Vec<String> = data.keys().chain(included.keys()).cloned().collect();
-        if let Facts::Known { facts, .. } = &*self.facts.read().unwrap_or_else(PoisonError::into_inner) {
+        if let Facts::Known { facts, .. } =
+            &*self.facts.read().unwrap_or_else(PoisonError::into_inner)
+        {
             names.extend(facts.keys().cloned());
         }
         names
@@ -183,7 +205,11 @@ impl HostScope {
     }
 
     fn inventory(&self, name: &str) -> Option<&Node> {
-        self.inventory.iter().rev().find_map(|layer| layer.vars.get(name)).map(|found| &found.value)
+        self.inventory
+            .iter()
+            .rev()
+            .find_map(|layer| layer.vars.get(name))
+            .map(|found| &found.value)
     }
 }
 
@@ -205,12 +231,19 @@ impl Scope for HostScope {
             // What the inventory says of a connection is not overruled by a fact in flight.
             .or_else(|| match self.state.fact(name) {
                 Some(Variable::Data(fact)) => Some(Variable::Data(fact)),
-                pending => self.inventory(name).cloned().map(Variable::Written).or(pending),
+                pending => self
+                    .inventory(name)
+                    .cloned()
+                    .map(Variable::Written)
+                    .or(pending),
             })
     }
 
     fn names(&self) -> Vec<String> {
-        let layers = self.inventory.iter().flat_map(|layer| layer.vars.keys().cloned());
+        let layers = self
+            .inventory
+            .iter()
+            .flat_map(|layer| layer.vars.keys().cloned());
         let written = self.written.iter().flat_map(|vars| vars.keys().cloned());
         self.magic
             .keys()

@@ -45,7 +45,9 @@ pub(crate) struct Shared {
 
 impl std::fmt::Debug for Shared {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Shared").field("run", &self.run).finish_non_exhaustive()
+        f.debug_struct("Shared")
+            .field("run", &self.run)
+            .finish_non_exhaustive()
     }
 }
 
@@ -61,7 +63,9 @@ impl Shared {
     ) -> Arc<Self> {
         let forks = Semaphore::new(settings.forks);
         Arc::new_cyclic(|own| Self {
-            hostvars: Value::from_object(HostVars { shared: own.clone() }),
+            hostvars: Value::from_object(HostVars {
+                shared: own.clone(),
+            }),
             run,
             mode,
             settings,
@@ -87,12 +91,18 @@ impl Shared {
     pub(crate) fn state(&self, host: &str) -> Arc<HostState> {
         let mut hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
         let next = hosts.len();
-        Arc::clone(hosts.entry(host.to_owned()).or_insert_with(|| Arc::new(HostState::new(next))))
+        Arc::clone(
+            hosts
+                .entry(host.to_owned())
+                .or_insert_with(|| Arc::new(HostState::new(next))),
+        )
     }
 
     fn layers(&self, host: &str) -> Arc<[Layer]> {
         let mut layers = self.layers.lock().unwrap_or_else(PoisonError::into_inner);
-        let own = layers.entry(host.to_owned()).or_insert_with(|| self.inventory.layers(host).into());
+        let own = layers
+            .entry(host.to_owned())
+            .or_insert_with(|| self.inventory.layers(host).into());
         Arc::clone(own)
     }
 
@@ -108,10 +118,22 @@ impl Shared {
         let mut magic: BTreeMap<String, Value> = BTreeMap::new();
         let mut add = |name: &str, value: Value| magic.insert(name.to_owned(), value);
         add("inventory_hostname", host.into());
-        add("inventory_hostname_short", host.split('.').next().unwrap_or(host).into());
-        add("ansible_play_hosts", hosts.iter().map(String::as_str).collect());
-        add("ansible_play_hosts_all", hosts.iter().map(String::as_str).collect());
-        add("ansible_play_batch", hosts.iter().map(String::as_str).collect());
+        add(
+            "inventory_hostname_short",
+            host.split('.').next().unwrap_or(host).into(),
+        );
+        add(
+            "ansible_play_hosts",
+            hosts.iter().map(String::as_str).collect(),
+        );
+        add(
+            "ansible_play_hosts_all",
+            hosts.iter().map(String::as_str).collect(),
+        );
+        add(
+            "ansible_play_batch",
+            hosts.iter().map(String::as_str).collect(),
+        );
         add("play_hosts", hosts.iter().map(String::as_str).collect());
         add("ansible_check_mode", Value::from(self.mode == Mode::Plan));
         add("ansible_diff_mode", Value::from(self.settings.diff));
@@ -123,7 +145,10 @@ impl Shared {
             add("playbook_dir", dir.display().to_string().into());
         }
         if let Some(play) = play {
-            add("ansible_play_name", play.name.as_str().unwrap_or_default().into());
+            add(
+                "ansible_play_name",
+                play.name.as_str().unwrap_or_default().into(),
+            );
         }
         for (name, value) in self.inventory.magic(host) {
             magic.insert(name, value);
@@ -155,8 +180,16 @@ impl Object for HostVars {
     }
 
     fn enumerate(self: &Arc<Self>) -> Enumerator {
-        let Some(shared) = self.shared.upgrade() else { return Enumerator::Empty };
-        Enumerator::Values(shared.inventory.hosts().map(|host| Value::from(host.name.as_str())).collect())
+        let Some(shared) = self.shared.upgrade() else {
+            return Enumerator::Empty;
+        };
+        Enumerator::Values(
+            shared
+                .inventory
+                .hosts()
+                .map(|host| Value::from(host.name.as_str()))
+                .collect(),
+        )
     }
 }
 

@@ -23,19 +23,31 @@ pub(super) struct Terms {
 
 impl Host {
     /// A keyword's yes or no.
-    pub(super) async fn flag(&mut self, node: Option<&Node>, scope: &HostScope) -> Result<Option<bool>, Unfit> {
+    pub(super) async fn flag(
+        &mut self,
+        node: Option<&Node>,
+        scope: &HostScope,
+    ) -> Result<Option<bool>, Unfit> {
         let Some(node) = node else { return Ok(None) };
         let value = self.known(node, scope).await?;
         if value.is_none() || is_omit(&value) {
             return Ok(None);
         }
         Ok(Some(match value.as_str() {
-            Some(text) => matches!(text.to_ascii_lowercase().as_str(), "yes" | "on" | "true" | "1" | "y" | "t"),
+            Some(text) => matches!(
+                text.to_ascii_lowercase().as_str(),
+                "yes" | "on" | "true" | "1" | "y" | "t"
+            ),
             None => value.is_true(),
         }))
     }
 
-    pub(super) async fn terms(&mut self, play: &PlayContext, task: &Task, scope: &HostScope) -> Result<Terms, Unfit> {
+    pub(super) async fn terms(
+        &mut self,
+        play: &PlayContext,
+        task: &Task,
+        scope: &HostScope,
+    ) -> Result<Terms, Unfit> {
         let directives = &task.directives;
         let variable = scope.get_written("ansible_become");
         let wanted = self.flag(directives.r#become.as_ref(), scope).await?;
@@ -62,7 +74,10 @@ impl Host {
             let value = self.known(node, scope).await?;
             if let Ok(names) = value.try_iter() {
                 for name in names {
-                    let text = value.get_item(&name).map(|v| v.to_string()).unwrap_or_default();
+                    let text = value
+                        .get_item(&name)
+                        .map(|v| v.to_string())
+                        .unwrap_or_default();
                     environment.push((name.to_string(), text));
                 }
             }
@@ -71,10 +86,16 @@ impl Host {
         for node in directives.notify.iter().chain(&task.notify) {
             let name = self.known(node, scope).await?.to_string();
             let before = notify.len();
-            let answering = play.handlers.iter().filter(|handler| handler.answers_to(&name));
+            let answering = play
+                .handlers
+                .iter()
+                .filter(|handler| handler.answers_to(&name));
             notify.extend(answering.map(|handler| handler.title().to_owned()));
             if notify.len() == before {
-                return Err(Unfit::Problem(format!("{}: no handler of this play answers to `{name}`", node.span)));
+                return Err(Unfit::Problem(format!(
+                    "{}: no handler of this play answers to `{name}`",
+                    node.span
+                )));
             }
         }
         let timeout = match &directives.timeout {
@@ -85,8 +106,14 @@ impl Host {
             user,
             environment,
             check: self.flag(directives.check_mode.as_ref(), scope).await?,
-            ignore_errors: self.flag(directives.ignore_errors.as_ref(), scope).await?.unwrap_or(false),
-            secret: self.flag(directives.no_log.as_ref(), scope).await?.unwrap_or(false),
+            ignore_errors: self
+                .flag(directives.ignore_errors.as_ref(), scope)
+                .await?
+                .unwrap_or(false),
+            secret: self
+                .flag(directives.no_log.as_ref(), scope)
+                .await?
+                .unwrap_or(false),
             timeout_s: u32::try_from(timeout).unwrap_or_default(),
             notify,
         })

@@ -69,7 +69,10 @@ pub(super) fn judge(shared: &Shared, host: &str, flight: Flight) -> Judged {
         judged.notify.clone_from(&flight.notify);
     }
     if let (Some(name), false) = (&flight.task.register, results.is_empty()) {
-        flight.scope.state.set(name, registered(&flight, results, unknown));
+        flight
+            .scope
+            .state
+            .set(name, registered(&flight, results, unknown));
     }
     judged
 }
@@ -82,7 +85,8 @@ fn item_verdict(
     outcome: &Outcome,
 ) -> (Status, serde_json::Value) {
     let mut status = outcome.status;
-    let mut result: serde_json::Value = serde_json::from_str(&outcome.result.0).unwrap_or_else(|_| json!({}));
+    let mut result: serde_json::Value =
+        serde_json::from_str(&outcome.result.0).unwrap_or_else(|_| json!({}));
     if !flight.judged || matches!(status, Status::Unknown | Status::Skipped) {
         return (status, result);
     }
@@ -95,7 +99,12 @@ fn item_verdict(
             match shared.templar.truth(condition, &scope.shared()) {
                 Ok(Evaluated::Known(true)) => {}
                 Ok(Evaluated::Known(false)) => return Ok(false),
-                Ok(_) => return Err(format!("{}: a condition that cannot be decided here", condition.span)),
+                Ok(_) => {
+                    return Err(format!(
+                        "{}: a condition that cannot be decided here",
+                        condition.span
+                    ));
+                }
                 Err(problem) => return Err(problem.to_string()),
             }
         }
@@ -136,9 +145,14 @@ fn item_verdict(
 }
 
 fn take_facts(scope: &HostScope, result: &serde_json::Value) {
-    if let Some(facts) = result.get("ansible_facts").and_then(serde_json::Value::as_object) {
+    if let Some(facts) = result
+        .get("ansible_facts")
+        .and_then(serde_json::Value::as_object)
+    {
         scope.state.add_facts(
-            facts.iter().map(|(name, value)| (name.clone(), from_json(value))),
+            facts
+                .iter()
+                .map(|(name, value)| (name.clone(), from_json(value))),
         );
     }
 }
@@ -158,7 +172,9 @@ fn registered(
     }
     let any = |status: Status| results.iter().any(|(own, ..)| *own == status);
     let (changed, failed) = (any(Status::Changed), any(Status::Failed));
-    let skipped = results.iter().all(|(status, ..)| *status == Status::Skipped);
+    let skipped = results
+        .iter()
+        .all(|(status, ..)| *status == Status::Skipped);
     let list: Value = results
         .into_iter()
         .map(|(status, result, item)| {
@@ -168,23 +184,41 @@ fn registered(
             let mut fields = result;
             if let (Some(fields), Some((value, _))) = (fields.as_object_mut(), &item.value) {
                 let value = to_json(value);
-                fields.insert("ansible_loop_var".to_owned(), flight_variable(flight).into());
+                fields.insert(
+                    "ansible_loop_var".to_owned(),
+                    flight_variable(flight).into(),
+                );
                 fields.insert(flight_variable(flight).to_owned(), value);
             }
             from_json(&fields)
         })
         .collect();
-    let changed = if unknown && !changed { unknown_value(&flight.info.name) } else { Value::from(changed) };
+    let changed = if unknown && !changed {
+        unknown_value(&flight.info.name)
+    } else {
+        Value::from(changed)
+    };
     let fields = [
         ("results", list),
         ("changed", changed),
         ("failed", Value::from(failed)),
         ("skipped", Value::from(skipped)),
-        ("msg", Value::from(if failed { "One or more items failed" } else { "All items completed" })),
+        (
+            "msg",
+            Value::from(if failed {
+                "One or more items failed"
+            } else {
+                "All items completed"
+            }),
+        ),
     ];
     Variable::Data(Value::from_pairs(fields))
 }
 
 fn flight_variable(flight: &Flight) -> &str {
-    flight.task.r#loop.as_ref().map_or("item", |r#loop| r#loop.variable.as_str())
+    flight
+        .task
+        .r#loop
+        .as_ref()
+        .map_or("item", |r#loop| r#loop.variable.as_str())
 }
