@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256};
 use super::{
     dispatch::{Call, PlayContext, Settled, Unfit, checked_call},
     host::Host,
+    payload::Payload,
     scope::HostScope,
 };
 use crate::{
@@ -91,18 +92,18 @@ pub(super) async fn calls(
     })?;
     if template {
         let text = render(host, &path, written, scope).await?;
-        return Ok(vec![call(args, Some(text.into_bytes().into()), written)?]);
+        return Ok(vec![call(args, Some(Payload::held(text.into_bytes())), written)?]);
     }
     if path.is_dir() {
         return tree(&path, &src, args, written);
     }
     preserve(&mut args, &path);
-    Ok(vec![call(args, Some(read(&path)?.into()), written)?])
+    Ok(vec![call(args, Some(file(&path)?), written)?])
 }
 
 fn call(
     args: serde_json::Map<String, serde_json::Value>,
-    content: Option<Arc<[u8]>>,
+    content: Option<Payload>,
     places: &IndexMap<String, Node>,
 ) -> Result<Call, Unfit> {
     let copy = module::find("copy")
@@ -197,6 +198,10 @@ fn read(path: &Path) -> Result<Vec<u8>, Unfit> {
         .map_err(|problem| Unfit::Problem(format!("{}: cannot be read: {problem}", path.display())))
 }
 
+fn file(path: &Path) -> Result<Payload, Unfit> {
+    Payload::file(path).map_err(|problem| Unfit::Problem(format!("{}: cannot be read: {problem}", path.display())))
+}
+
 /// A directory: one call for each directory and file in it. `src/` copies what is in it, `src` itself, too.
 fn tree(
     root: &Path,
@@ -227,7 +232,7 @@ fn tree(
             preserve(&mut args, &path);
             args.remove("directory_mode");
             args.insert("dest".to_owned(), dest.into());
-            calls.push(call(args, Some(read(&path)?.into()), places)?);
+            calls.push(call(args, Some(file(&path)?), places)?);
             continue;
         }
         let mut own: serde_json::Map<_, _> = ["owner", "group"]
@@ -239,7 +244,7 @@ fn tree(
         if let Some(mode) = args.get("directory_mode") {
             own.insert("mode".to_owned(), mode.clone());
         }
-        calls.push(checked_call(file, "copy", own, None, places)?);
+        calls.push(checked_call(folders, "copy", own, None, places)?);
         let mut entries = std::fs::read_dir(&path)
             .and_then(|entries| entries.collect::<Result<Vec<_>, _>>())
             .map_err(unreadable)?;

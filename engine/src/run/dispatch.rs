@@ -16,6 +16,7 @@ use super::{
     frame::constant,
     host::{Host, Stop},
     local,
+    payload::Payload,
     scope::HostScope,
 };
 use crate::{
@@ -59,7 +60,7 @@ impl From<Stop> for Unfit {
 pub(super) struct Call {
     pub(super) module: &'static Module,
     pub(super) args: serde_json::Map<String, serde_json::Value>,
-    pub(super) content: Option<Arc<[u8]>>,
+    pub(super) content: Option<Payload>,
 }
 
 /// What a task asks of one item, once its condition holds.
@@ -391,7 +392,7 @@ pub(super) fn checked_call(
     module: &'static Module,
     written: &str,
     args: serde_json::Map<String, serde_json::Value>,
-    content: Option<Arc<[u8]>>,
+    content: Option<Payload>,
     places: &IndexMap<String, Node>,
 ) -> Result<Call, Unfit> {
     let value = serde_json::Value::Object(args);

@@ -10,6 +10,7 @@ mod frame;
 mod host;
 mod items;
 mod local;
+mod payload;
 mod plays;
 mod scope;
 mod shared;

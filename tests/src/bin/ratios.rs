@@ -17,10 +17,13 @@ use fleet_tests::{Fleet, Fleetctl, SlowLine};
 /// Each number is the median of so many.
 const TIMES: usize = 5;
 
+/// A benchmark and its name on the command line.
+type Benchmark = (&'static str, fn(&mut Table));
+
 fn main() -> ExitCode {
     let wanted: Vec<String> = std::env::args().skip(1).collect();
     let mut table = Table::default();
-    let benchmarks: [(&str, fn(&mut Table)); 5] = [
+    let benchmarks: [Benchmark; 5] = [
         ("many", many),
         ("slow", slow),
         ("first", first),
