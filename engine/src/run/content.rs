@@ -92,7 +92,11 @@ pub(super) async fn calls(
     })?;
     if template {
         let text = render(host, &path, written, scope).await?;
-        return Ok(vec![call(args, Some(Payload::held(text.into_bytes())), written)?]);
+        return Ok(vec![call(
+            args,
+            Some(Payload::held(text.into_bytes())),
+            written,
+        )?]);
     }
     if path.is_dir() {
         return tree(&path, &src, args, written);
@@ -199,7 +203,8 @@ fn read(path: &Path) -> Result<Vec<u8>, Unfit> {
 }
 
 fn file(path: &Path) -> Result<Payload, Unfit> {
-    Payload::file(path).map_err(|problem| Unfit::Problem(format!("{}: cannot be read: {problem}", path.display())))
+    Payload::file(path)
+        .map_err(|problem| Unfit::Problem(format!("{}: cannot be read: {problem}", path.display())))
 }
 
 /// A directory: one call for each directory and file in it. `src/` copies what is in it, `src` itself, too.
@@ -219,7 +224,7 @@ fn tree(
         Some(name) if !src.ends_with('/') => format!("{dest}/{}", name.to_string_lossy()),
         _ => dest,
     };
-    let file = module::find("file")
+    let folders = module::find("file")
         .ok_or_else(|| Unfit::Problem("no module `file` in this build".to_owned()))?;
     let mut calls = Vec::new();
     let mut waiting = vec![(root.to_owned(), base)];

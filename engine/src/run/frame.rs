@@ -1,11 +1,9 @@
 //! A task as it goes over the wire.
 
-use std::sync::Arc;
-
 use fleet_wire::{Blob, Json, OnlyIf};
 use fleet_yaml::Node;
 
-use super::{content, dispatch::Call, flight::Flight, host::Host, terms::Terms};
+use super::{dispatch::Call, flight::Flight, host::Host, payload::Payload, terms::Terms};
 use crate::{event::TaskInfo, playbook::Task};
 
 impl Host {
@@ -56,23 +54,17 @@ impl Host {
     }
 
     /// A content that goes with a task at once where it is small, and on demand where it is not.
-    fn offer(&mut self, content: Arc<[u8]>) -> Blob {
+    fn offer(&mut self, content: Payload) -> Blob {
         const AT_ONCE: usize = 64 << 10;
-        let sha256 = content::sha256(&content);
-        let size = content.len() as u64;
-        if content.len() <= AT_ONCE {
-            return Blob {
-                sha256,
-                size,
-                bytes: Some(content.to_vec()),
-            };
+        let blob = Blob {
+            sha256: content.sha256.clone(),
+            size: content.size,
+            bytes: content.whole(AT_ONCE),
+        };
+        if blob.bytes.is_none() {
+            self.contents.insert(blob.sha256.clone(), content);
         }
-        self.contents.insert(sha256.clone(), content);
-        Blob {
-            sha256,
-            size,
-            bytes: None,
-        }
+        blob
     }
 }
 

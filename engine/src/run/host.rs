@@ -8,7 +8,7 @@ use std::{
 
 use fleet_wire::{Finish, FromHost, Hello, Mode, Outcome, PROTOCOL, Refusal, ToHost, Undone};
 
-use super::{flight::Flights, shared::Shared};
+use super::{flight::Flights, payload::Payload, shared::Shared};
 use crate::{
     event::{Event, HostEnd, TaskEnded},
     transport::{self, Address, Become, Receiver, Sender},
@@ -17,8 +17,6 @@ use crate::{
 
 /// Tasks sent ahead of their answers at the most, so that memory stays bounded on both sides.
 const WINDOW: usize = 256;
-/// A content goes to the host in parts of this size, in bytes.
-const PART: usize = 1 << 20;
 
 /// A host that is connected.
 pub(super) struct Host {
@@ -28,7 +26,7 @@ pub(super) struct Host {
     receiver: Receiver,
     pub(super) flights: Flights,
     /// Contents that tasks in flight may ask for, by hash.
-    pub(super) contents: HashMap<String, Arc<[u8]>>,
+    pub(super) contents: HashMap<String, Payload>,
     pub(super) next_task: u32,
     pub(super) next_group: u32,
     /// Handlers whose notification the controller knows of.
@@ -173,20 +171,12 @@ impl Host {
                 "the host asked for a content that was never offered ({sha256})"
             )));
         };
-        let mut parts = content.chunks(PART).peekable();
-        if parts.peek().is_none() {
+        let unreadable = |problem: std::io::Error| Stop::Lost(problem.to_string());
+        for part in content.parts().map_err(unreadable)? {
+            let (bytes, last) = part.map_err(unreadable)?;
             let part = ToHost::Blob {
                 sha256: sha256.to_owned(),
-                bytes: Vec::new(),
-                last: true,
-            };
-            return self.send(&part).await;
-        }
-        while let Some(bytes) = parts.next() {
-            let last = parts.peek().is_none();
-            let part = ToHost::Blob {
-                sha256: sha256.to_owned(),
-                bytes: bytes.to_vec(),
+                bytes,
                 last,
             };
             self.send(&part).await?;

@@ -33,7 +33,11 @@ enum Source {
 
 impl Payload {
     pub(super) fn held(bytes: Vec<u8>) -> Self {
-        Self { sha256: super::content::sha256(&bytes), size: bytes.len() as u64, source: Source::Held(bytes.into()) }
+        Self {
+            sha256: super::content::sha256(&bytes),
+            size: bytes.len() as u64,
+            source: Source::Held(bytes.into()),
+        }
     }
 
     /// A file of this machine, hashed now and read again when it is asked for.
@@ -54,8 +58,16 @@ impl Payload {
             hasher.update(&part[..length]);
             size += length as u64;
         }
-        let sha256 = hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-        Ok(Self { sha256, size, source: Source::File(path.into()) })
+        let sha256 = hasher
+            .finalize()
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        Ok(Self {
+            sha256,
+            size,
+            source: Source::File(path.into()),
+        })
     }
 
     /// The whole of it, where it is small enough to travel with its task.
@@ -75,10 +87,17 @@ impl Payload {
         let reader: Box<dyn Read + Send> = match &self.source {
             Source::Held(bytes) => Box::new(io::Cursor::new(Arc::clone(bytes))),
             Source::File(path) => Box::new(File::open(path).map_err(|problem| {
-                io::Error::new(problem.kind(), format!("{}: cannot be read: {problem}", path.display()))
+                io::Error::new(
+                    problem.kind(),
+                    format!("{}: cannot be read: {problem}", path.display()),
+                )
             })?),
         };
-        Ok(Parts { reader, left: self.size, ended: false })
+        Ok(Parts {
+            reader,
+            left: self.size,
+            ended: false,
+        })
     }
 }
 
@@ -111,19 +130,30 @@ mod tests {
 
     fn joined(payload: &Payload) -> (Vec<u8>, Vec<bool>) {
         let parts: Vec<_> = payload.parts().unwrap().map(Result::unwrap).collect();
-        (parts.iter().flat_map(|(bytes, _)| bytes.clone()).collect(), parts.iter().map(|(_, last)| *last).collect())
+        (
+            parts.iter().flat_map(|(bytes, _)| bytes.clone()).collect(),
+            parts.iter().map(|(_, last)| *last).collect(),
+        )
     }
 
     #[test]
     fn a_large_file_travels_in_parts_as_a_held_one_does() {
-        let bytes: Vec<u8> = (0..2 * PART + 5).map(|number| (number % 251) as u8).collect();
+        let bytes: Vec<u8> = (0..2 * PART + 5)
+            .map(|number| (number % 251) as u8)
+            .collect();
         let path = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(path.path(), &bytes).unwrap();
-        let (file, held) = (Payload::file(path.path()).unwrap(), Payload::held(bytes.clone()));
+        let (file, held) = (
+            Payload::file(path.path()).unwrap(),
+            Payload::held(bytes.clone()),
+        );
         assert_eq!((&file.sha256, file.size), (&held.sha256, held.size));
         assert_eq!(joined(&file), (bytes.clone(), vec![false, false, true]));
         assert_eq!(joined(&held), (bytes.clone(), vec![false, false, true]));
-        assert_eq!((file.whole(usize::MAX), held.whole(usize::MAX)), (None, Some(bytes)));
+        assert_eq!(
+            (file.whole(usize::MAX), held.whole(usize::MAX)),
+            (None, Some(bytes))
+        );
     }
 
     #[test]
