@@ -5,6 +5,7 @@
 
 use std::{
     env, fs,
+    io::Write,
     path::{Path, PathBuf},
     process::{Command, ExitCode},
 };
@@ -71,7 +72,22 @@ fn build() -> Result<(), String> {
     // By its architecture, as `fleetctl` looks for it first, and by its plain name for people.
     let arch = target.split('-').next().unwrap_or_default();
     place(&built, &profile_dir.join(format!("fleet-helper-{arch}")))?;
+    gzip(&built, &profile_dir.join(format!("fleet-helper-{arch}.gz")))?;
     place(&built, &profile_dir.join("fleet-helper"))
+}
+
+/// Packed once here, and not on each machine that sends it.
+fn gzip(from: &Path, to: &Path) -> Result<(), String> {
+    let unusable = |problem: std::io::Error| {
+        format!("cannot pack the helper into {}: {problem}", to.display())
+    };
+    let bytes = fs::read(from).map_err(unusable)?;
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    let packed = encoder
+        .write_all(&bytes)
+        .and_then(|()| encoder.finish())
+        .map_err(unusable)?;
+    fs::write(to, packed).map_err(unusable)
 }
 
 /// Copies by rename: a `fleetctl` that is running may be reading the file that was there.

@@ -8,6 +8,7 @@ pub mod host;
 pub mod module;
 pub mod serve;
 pub mod tasks;
+pub mod versions;
 
 mod arguments;
 mod glob;

@@ -11,6 +11,9 @@ fn main() -> ExitCode {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let done = match words[..] {
         ["serve"] => {
+            if let Ok(own) = env::current_exe() {
+                fleet_modules::versions::sweep(&own);
+            }
             fleet_modules::serve::serve(io::stdin(), io::stdout(), env::var("SUDO_USER").ok())
         }
         ["--version"] => writeln!(

@@ -331,11 +331,11 @@ fn a_file_that_cannot_be_changed_undoes_the_run() {
     for (task, why) in [
         (
             "copy: {dest: /srv/small/large, content: \"{{ 'x' * 100000 }}\", mode: \"0644\"}",
-            "no space is left on the file system",
+            "bytes are needed on the file system of /srv/small, and",
         ),
         (
             "copy: {dest: /srv/small/kept, content: \"{{ 'x' * 100000 }}\", mode: \"0644\"}",
-            "no space is left on the file system",
+            "bytes are needed on the file system of /srv/small, and",
         ),
         (
             "copy: {dest: /srv/mounted, content: x, mode: \"0644\"}",

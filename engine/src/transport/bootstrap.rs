@@ -51,20 +51,21 @@ pub(crate) fn script(helpers: &[(&str, Arc<Helper>)]) -> String {
 /// and the bytes.
 ///
 /// `test -x` is false on a file system that is mounted `noexec`; what else may forbid a program to run, only running
-/// it shows. A place that fails is not the end: the next one gets a copy.
+/// it shows. A place that fails is not the end: the next one gets a copy. What gzip unpacks carries its own checksum,
+/// so that only a copy that came unpacked is hashed here (and each is, before every later start).
 pub(crate) const INSTALL: &str = "k=$(umask); umask 077; a=; e=; \
     command -v sha256sum >/dev/null 2>&1 || { echo \"$f-BAD there is no sha256sum\"; exit 0; }; \
-    for p in \"$@\"; do mkdir -p \"$p\" 2>/dev/null; \
-    if q \"$p\" && chmod 700 \"$d\" && n=\"$d/.new.$$\" && touch \"$n\" && chmod 700 \"$n\"; then \
-    if [ -x \"$n\" ]; then \
-    if [ -n \"$a\" ]; then cp \"$a\" \"$n\"; else \
+    for p in \"$@\"; do [ -d \"$p\" ] || mkdir -p \"$p\" 2>/dev/null; \
+    if q \"$p\" && chmod 700 \"$d\" && n=\"$d/.new.$$\" && true > \"$n\" && chmod 700 \"$n\"; then \
+    if [ -x \"$n\" ]; then v=; \
+    if [ -n \"$a\" ]; then cp \"$a\" \"$n\" && v=1; else \
     read -r c || exit 0; \
-    if [ $z = gz ]; then head -c \"$c\" | gzip -dc > \"$n\"; else head -c \"$c\" > \"$n\"; fi; a=$n; fi; \
-    case $(sha256sum < \"$n\") in \"$h \"*) ;; \
-    *) rm -f \"$n\" \"$a\"; echo \"$f-BAD what arrived in $d is not what was sent (is the disk full?)\"; exit 0;; esac; \
+    if [ $z = gz ]; then head -c \"$c\" | gzip -dc > \"$n\" && v=1; else \
+    head -c \"$c\" > \"$n\"; case $(sha256sum < \"$n\") in \"$h \"*) v=1;; esac; fi; a=$n; fi; \
+    case $v in 1) ;; *) rm -f \"$n\" \"$a\"; echo \"$f-BAD what arrived in $d is not what was sent (is the disk full?)\"; exit 0;; esac; \
     w=$(\"$n\" serve </dev/null 2>&1); \
     case $w in \"$f-HELPER\"*) mv -f \"$n\" \"$d/helper-$h\"; [ \"$a\" = \"$n\" ] || rm -f \"$a\"; \
-    find \"$d\" -name \"helper-*\" -mtime +30 -exec rm -f {} + 2>/dev/null; umask \"$k\"; r \"$d/helper-$h\";; esac; \
+    umask \"$k\"; r \"$d/helper-$h\";; esac; \
     e=\"$e$d: programs may not run there ($(echo \"$w\" | head -n 1 | tr -d \";\"));\"; [ \"$a\" = \"$n\" ] || rm -f \"$n\"; \
     else e=\"$e$d: mounted noexec;\"; rm -f \"$n\"; fi; \
     else e=\"$e$p: cannot be written, or is not ours alone;\"; fi; done; \
