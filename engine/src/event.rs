@@ -79,13 +79,6 @@ pub enum Event {
         /// The text.
         text: String,
     },
-    /// The load tests of a host have moved on.
-    Bench {
-        /// The host.
-        host: String,
-        /// What runs now: `before c2000 1/3`.
-        step: String,
-    },
     /// The run is over.
     RunEnded {
         /// How long it took.

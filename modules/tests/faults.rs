@@ -4,41 +4,17 @@
     reason = "a test ends where something is not as it should be"
 )]
 
+mod process;
 mod talk;
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::path::PathBuf;
+use std::process::Command;
 
 use fleet_wire::{Finish, Mode, Status, UndoneState};
+use process::helper;
 use serde_json::json;
-use talk::{Talk, result};
-
-struct Helper {
-    child: Child,
-    talk: Talk<ChildStdin, ChildStdout>,
-}
-
-fn helper(mode: Mode, run: &str, state: &Path) -> Helper {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_fleet-helper"))
-        .arg("serve")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut talk = Talk::new(child.stdin.take().unwrap(), child.stdout.take().unwrap());
-    talk.ready(mode, run, state);
-    Helper { child, talk }
-}
-
-impl Helper {
-    fn end(mut self, how: Finish) -> fleet_wire::Undone {
-        let undone = self.talk.finish(how);
-        self.talk.hang_up();
-        self.child.wait().unwrap();
-        undone
-    }
-}
+use talk::result;
 
 /// A small disk of its own, where the test may mount one.
 struct Disk(PathBuf);

@@ -5,43 +5,20 @@
     reason = "a test ends where something is not as it should be"
 )]
 
+mod process;
 mod talk;
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use fleet_wire::{Effect, Finish, Mode, Status, UndoneState};
+use process::{Helper, helper};
 use serde_json::{Value, json};
-use talk::{Talk, result};
-
-struct Helper {
-    child: Child,
-    talk: Talk<ChildStdin, ChildStdout>,
-}
-
-fn helper(mode: Mode, run: &str, state: &Path) -> Helper {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_fleet-helper"))
-        .arg("serve")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut talk = Talk::new(child.stdin.take().unwrap(), child.stdout.take().unwrap());
-    talk.ready(mode, run, state);
-    Helper { child, talk }
-}
+use talk::result;
 
 impl Helper {
-    fn end(mut self, how: Finish) -> fleet_wire::Undone {
-        let undone = self.talk.finish(how);
-        self.talk.hang_up();
-        self.child.wait().unwrap();
-        undone
-    }
-
     /// Runs the calls in order; the digests of what each does.
     fn run(&mut self, calls: &[(&str, Value)]) -> Vec<Vec<String>> {
         let mut did = Vec::new();

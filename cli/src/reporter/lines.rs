@@ -248,13 +248,6 @@ impl Reporter for Lines {
                 let host = host.as_deref().unwrap_or_default();
                 self.say(&format!("  {} {host} {text}", paint(CHANGED, "warning")));
             }
-            Event::Bench { host, step } => {
-                self.say(&format!(
-                    "  {} {} {step}",
-                    paint(QUIET, "bench   "),
-                    paint(HEADING, host)
-                ));
-            }
             Event::RunStarted { .. }
             | Event::HostEnded { .. }
             | Event::TaskStarted { .. }

@@ -53,10 +53,6 @@ impl Reporter for Live {
                 self.working.insert(host.clone(), task.name.clone());
                 self.message();
             }
-            Event::Bench { host, step } => {
-                self.working.insert(host.clone(), step.clone());
-                self.message();
-            }
             Event::PlayEnded { host } | Event::HostEnded { host, .. } => {
                 if self.working.remove(host).is_some() {
                     self.bar.inc(1);

@@ -219,14 +219,6 @@ impl Errands {
         connection::reach(&self.shared, name, None, &scope, false).map(|reach| reach.address)
     }
 
-    /// A variable of a host as a text, where it has one.
-    #[must_use]
-    pub fn variable(&self, host: &str, name: &str) -> Option<String> {
-        let scope = self.shared.scope(host, None, &[], &[], None);
-        let node = scope.get_written(name)?;
-        self.text(host, None, &node).ok()
-    }
-
     /// A value as written, rendered for a host.
     ///
     /// # Errors
