@@ -1,9 +1,9 @@
 //! What lookups may ask of this machine: its files, its environment, its commands.
 
 use std::{
-    fs::{self, OpenOptions},
+    fs::{self, DirBuilder, OpenOptions},
     io::{self, Write},
-    os::unix::fs::OpenOptionsExt,
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::{Path, PathBuf},
     process::Command,
 };
@@ -21,7 +21,8 @@ impl Controller for ThisMachine {
 
     fn write(&self, path: &Path, content: &[u8]) -> io::Result<()> {
         if let Some(parent) = path.parent() {
-            fs::create_dir_all(parent)?;
+            // What lookups write are passwords.
+            DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
         }
         OpenOptions::new()
             .write(true)

@@ -1,6 +1,8 @@
 //! Every failure that a user sees, turned into a message and an exit code in one place.
 
-use fleet_engine::Diagnostic;
+use std::{borrow::Cow, sync::OnceLock};
+
+use fleet_engine::{Diagnostic, vault::Vault};
 
 /// Invalid input: a file, a pattern, an argument.
 pub(crate) const INVALID: u8 = 11;
@@ -37,6 +39,22 @@ impl From<Vec<Diagnostic>> for Mistakes {
     }
 }
 
+/// What of vaults must not be shown; it knows more as more is opened.
+static VAULT: OnceLock<Vault> = OnceLock::new();
+
+/// Hides what this vault opens in all failures that are told from now on.
+pub(crate) fn keep_secret(vault: &Vault) {
+    // There is one run, and so one vault.
+    let _ = VAULT.set(vault.clone());
+}
+
+/// The text without what came out of a vault: for lines of files that people wrote.
+pub(crate) fn masked(text: &str) -> Cow<'_, str> {
+    VAULT
+        .get()
+        .map_or(Cow::Borrowed(text), |vault| vault.mask(text))
+}
+
 /// Prints a failure to standard error; returns the exit code.
 pub(crate) fn report(problem: &anyhow::Error) -> u8 {
     let color = anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never;
@@ -48,7 +66,7 @@ pub(crate) fn report(problem: &anyhow::Error) -> u8 {
             .filter(|mistake| told.insert(mistake.to_string()))
             .collect();
         for mistake in &mistakes {
-            anstream::eprintln!("{}", fleet_engine::render(mistake, color));
+            anstream::eprintln!("{}", masked(&fleet_engine::render(mistake, color)));
             if mistakes.len() > 1 {
                 anstream::eprintln!();
             }
@@ -62,7 +80,7 @@ pub(crate) fn report(problem: &anyhow::Error) -> u8 {
         return INVALID;
     }
     let label = crate::paint::paint(crate::paint::BAD.bold(), "error");
-    anstream::eprintln!("{label}: {problem:#}");
+    anstream::eprintln!("{label}: {}", masked(&format!("{problem:#}")));
     if problem.downcast_ref::<Invalid>().is_some() {
         INVALID
     } else {

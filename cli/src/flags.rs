@@ -4,13 +4,16 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::Args;
 
+use crate::commands::vault::VaultFlags;
+
 /// Which hosts, and how to reach them.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Default)]
 pub(crate) struct Target {
     /// An inventory: a file, a directory, a script, or `host1,host2,` (repeatable)
     #[arg(
         short,
         long = "inventory",
+        alias = "inventory-file",
         value_name = "INVENTORY",
         help_heading = "Hosts"
     )]
@@ -18,9 +21,9 @@ pub(crate) struct Target {
     /// Only these of the play's hosts: a pattern, or `@file`
     #[arg(short, long, value_name = "PATTERN", help_heading = "Hosts")]
     pub(crate) limit: Option<String>,
-    /// How many hosts to work on at the same time
-    #[arg(short, long, default_value = "50", value_parser = number, value_name = "N", help_heading = "Hosts")]
-    pub(crate) forks: usize,
+    /// How many hosts to work on at the same time [default: 50]
+    #[arg(short, long, value_parser = number, value_name = "N", help_heading = "Hosts")]
+    pub(crate) forks: Option<usize>,
     /// Log in as this user where the inventory names none
     #[arg(short, long, value_name = "USER", help_heading = "Connection")]
     pub(crate) user: Option<String>,
@@ -35,9 +38,21 @@ pub(crate) struct Target {
     /// `ssh` or `local`, where the inventory says nothing
     #[arg(short, long, value_name = "KIND", help_heading = "Connection")]
     pub(crate) connection: Option<String>,
-    /// Seconds to wait for a connection
-    #[arg(short = 'T', long, default_value = "10", value_parser = number, value_name = "SECONDS", help_heading = "Connection")]
-    pub(crate) timeout: usize,
+    /// Seconds to wait for a connection [default: 10]
+    #[arg(short = 'T', long, value_parser = number, value_name = "SECONDS", help_heading = "Connection")]
+    pub(crate) timeout: Option<usize>,
+    /// Ask for the password to log in with
+    #[arg(short = 'k', long, help_heading = "Connection")]
+    pub(crate) ask_pass: bool,
+    /// Read the password to log in with from a file
+    #[arg(
+        long,
+        alias = "conn-pass-file",
+        value_name = "FILE",
+        conflicts_with = "ask_pass",
+        help_heading = "Connection"
+    )]
+    pub(crate) connection_password_file: Option<PathBuf>,
     /// More arguments for every ssh command
     #[arg(
         long,
@@ -54,16 +69,25 @@ pub(crate) struct Target {
         help_heading = "Connection"
     )]
     pub(crate) ssh_extra_args: Option<String>,
-    /// Become root for every task
+    /// Taken for Ansible's sake: files do not travel by sftp
+    #[arg(long, value_name = "ARGS", allow_hyphen_values = true, hide = true)]
+    pub(crate) sftp_extra_args: Option<String>,
+    /// Taken for Ansible's sake: files do not travel by scp
+    #[arg(long, value_name = "ARGS", allow_hyphen_values = true, hide = true)]
+    pub(crate) scp_extra_args: Option<String>,
+    /// Become another user for every task
     #[arg(short, long = "become", help_heading = "Connection")]
     pub(crate) r#become: bool,
-    /// The user to become
+    /// How to become another user [default: sudo]
+    #[arg(long, value_name = "METHOD", help_heading = "Connection")]
+    pub(crate) become_method: Option<String>,
+    /// The user to become [default: root]
     #[arg(long, value_name = "USER", help_heading = "Connection")]
     pub(crate) become_user: Option<String>,
-    /// Ask for the sudo password
+    /// Ask for the password to become another user with
     #[arg(short = 'K', long, help_heading = "Connection")]
     pub(crate) ask_become_pass: bool,
-    /// Read the sudo password from a file
+    /// Read the password to become another user with from a file
     #[arg(
         long,
         alias = "become-pass-file",
@@ -75,20 +99,42 @@ pub(crate) struct Target {
     /// A variable `name=value`, JSON, YAML, or `@file`; wins over every other (repeatable)
     #[arg(short, long, value_name = "VARS", help_heading = "Variables")]
     pub(crate) extra_vars: Vec<String>,
+    #[command(flatten)]
+    pub(crate) vault: VaultFlags,
+    /// Where modules of your own are, separated by colons (repeatable)
+    #[arg(
+        short = 'M',
+        long = "module-path",
+        value_name = "PATH",
+        help_heading = "Variables"
+    )]
+    pub(crate) module_path: Vec<String>,
     /// Say more (`-vv` for still more)
-    #[arg(short, action = clap::ArgAction::Count)]
+    #[arg(short, long, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
 }
 
 /// Which tasks of a playbook.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Default)]
 pub(crate) struct Tasks {
-    /// Only tasks with one of these tags
+    /// Only tasks with one of these tags (repeatable)
     #[arg(short, long, value_name = "TAGS", help_heading = "Tasks")]
     pub(crate) tags: Vec<String>,
-    /// No task with one of these tags
+    /// No task with one of these tags (repeatable)
     #[arg(long, value_name = "TAGS", help_heading = "Tasks")]
     pub(crate) skip_tags: Vec<String>,
+    /// Begin with the task of this name
+    #[arg(long, value_name = "NAME", help_heading = "Tasks")]
+    pub(crate) start_at_task: Option<String>,
+    /// Ask before each task
+    #[arg(long, help_heading = "Tasks")]
+    pub(crate) step: bool,
+    /// Run handlers even on hosts that failed
+    #[arg(long, help_heading = "Tasks")]
+    pub(crate) force_handlers: bool,
+    /// Forget the facts that are kept from earlier runs
+    #[arg(long, help_heading = "Tasks")]
+    pub(crate) flush_cache: bool,
     /// Pass over a play whose pattern matches no host
     #[arg(long, help_heading = "Hosts")]
     pub(crate) allow_no_hosts: bool,

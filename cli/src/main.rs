@@ -1,5 +1,7 @@
 //! `fleetctl`: plans, applies and proves what is to be true on a fleet of hosts.
 
+mod ansible_cfg;
+mod called;
 mod commands;
 mod controller;
 mod count;
@@ -9,9 +11,11 @@ mod follow;
 mod load_tests;
 mod paint;
 mod place;
+mod questions;
 mod reporter;
 mod runs;
 mod setup;
+mod tags;
 mod view;
 
 use std::process::ExitCode;
@@ -26,7 +30,8 @@ use clap::{Parser, Subcommand};
     name = "fleetctl",
     version,
     max_term_width = 110,
-    arg_required_else_help = true
+    arg_required_else_help = true,
+    args_override_self = true
 )]
 struct Cli {
     #[command(subcommand)]
@@ -37,14 +42,18 @@ struct Cli {
 enum Command {
     Plan(commands::plan::Plan),
     Apply(commands::apply::Apply),
+    Play(commands::play::Play),
+    Exec(commands::exec::Exec),
     Validate(commands::validate::Validate),
     Rollback(commands::rollback::Rollback),
     Bench(commands::bench::Bench),
     Facts(commands::facts::Facts),
     Host(commands::host::Host),
     Inventory(commands::inventory::Inventory),
+    Vault(commands::vault::Vault),
     Runs(commands::runs::Runs),
     Doc(commands::doc::Doc),
+    Schema(commands::schema::Schema),
 }
 
 /// Open files that are enough for thousands of hosts, each of which takes some six.
@@ -71,13 +80,18 @@ fn raise_open_files() {
 }
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let call = called::Call::new(std::env::args_os().collect());
+    if let Some(text) = call.version() {
+        anstream::println!("{text}");
+        return ExitCode::SUCCESS;
+    }
+    let cli = match Cli::try_parse_from(&call.words) {
         Ok(cli) => cli,
         Err(problem) => {
             // Help and version go to standard output and are no failure.
             let usage = problem.use_stderr();
             let _ = problem.print();
-            return ExitCode::from(if usage { 64 } else { 0 });
+            return ExitCode::from(if usage { call.misuse() } else { 0 });
         }
     };
     raise_open_files();
@@ -96,14 +110,18 @@ fn main() -> ExitCode {
         match cli.command {
             Command::Plan(plan) => plan.run().await,
             Command::Apply(apply) => apply.run().await,
+            Command::Play(play) => play.run().await,
+            Command::Exec(exec) => exec.run().await,
             Command::Validate(validate) => validate.run(),
             Command::Rollback(rollback) => rollback.run().await,
             Command::Bench(bench) => bench.run().await,
             Command::Facts(facts) => facts.run().await,
             Command::Host(host) => host.run().await,
             Command::Inventory(inventory) => inventory.run(),
+            Command::Vault(vault) => vault.run().await,
             Command::Runs(runs) => runs.run(),
             Command::Doc(doc) => doc.run(),
+            Command::Schema(schema) => schema.run(),
         }
     });
     runtime.shutdown_background();

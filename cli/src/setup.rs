@@ -1,6 +1,7 @@
-//! From flags to a run: the inventory, the playbooks, the settings.
+//! From flags and the configuration to a run: the inventory, the playbooks, the settings.
 
 use std::{
+    collections::HashMap,
     path::{Path, PathBuf},
     sync::{Arc, atomic::AtomicBool},
     time::Duration,
@@ -9,30 +10,63 @@ use std::{
 use anyhow::{Context, Result};
 use fleet_engine::{
     Diagnostic,
-    inventory::{Inventory, Limit, LoadOptions},
-    playbook::{self, Playbook, TagFilter, Vars},
-    run::{Choice, Run, Settings},
+    config::{self, Config},
+    event,
+    inventory::{self, Inventory, Limit, LoadOptions},
+    playbook::{BookSettings, Books, Playbook, TagFilter, Vars},
+    run::{self, Choice, Run, Settings},
     secret::Secret,
     template::{Templar, TemplateSettings},
     transport,
+    vault::Vault,
 };
 use fleet_wire::Mode;
+use fleet_yaml::Source;
 
 use crate::{
+    ansible_cfg,
     controller::ThisMachine,
-    error::{Invalid, Mistakes},
+    error::{self, Invalid, Mistakes},
     flags::{Target, Tasks},
     place::{self, Places},
 };
 
+/// How many hosts are worked on at the same time, where nobody says.
+const FORKS: usize = 50;
+
+/// Whose ways a run follows where fleetctl's and Ansible's differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Manner {
+    /// An inventory must be named, and a pattern must match something.
+    Native,
+    /// Without an inventory there is this machine, and a pattern that matches nothing is warned of.
+    Ansible,
+}
+
+/// What is to be read.
+pub(crate) struct Wanted<'a> {
+    pub(crate) manner: Manner,
+    pub(crate) target: &'a Target,
+    /// The flags that belong to playbooks, where there are any.
+    pub(crate) tasks: Option<&'a Tasks>,
+    pub(crate) playbooks: &'a [PathBuf],
+    /// A playbook that is no file, and the directory that stands for its own.
+    pub(crate) text: Option<(Arc<Source>, PathBuf)>,
+}
+
 /// What is read before any connection is made.
 pub(crate) struct Setup {
     pub(crate) places: Places,
+    pub(crate) config: Config,
+    pub(crate) manner: Manner,
     pub(crate) inventory: Arc<Inventory>,
     pub(crate) playbooks: Arc<[Playbook]>,
     pub(crate) templar: Templar,
+    pub(crate) books: Books,
     pub(crate) extra_vars: Arc<Vars>,
     pub(crate) limit: Option<Limit>,
+    sources: Vec<String>,
+    playbook_dir: PathBuf,
 }
 
 impl Setup {
@@ -43,27 +77,70 @@ impl Setup {
         tasks: Option<&Tasks>,
         playbooks: &[PathBuf],
     ) -> Result<Self> {
+        Self::of(&Wanted {
+            manner: Manner::Native,
+            target,
+            tasks,
+            playbooks,
+            text: None,
+        })
+    }
+
+    /// The same for any manner.
+    pub(crate) fn of(wanted: &Wanted<'_>) -> Result<Self> {
+        let Wanted { manner, target, .. } = *wanted;
+        let config = ansible_cfg::load()?;
         let places = Places::of_this_user();
-        let dirs: Vec<PathBuf> = playbooks
+        let mut dirs: Vec<PathBuf> = wanted
+            .playbooks
             .iter()
             .filter_map(|path| path.parent())
             .map(Path::to_owned)
             .collect();
-        let templar = Templar::new(template_settings(&dirs));
+        dirs.extend(wanted.text.iter().map(|(_, dir)| dir.clone()));
+        let vault = target.vault.vault(&config)?;
+        error::keep_secret(&vault);
+        let templar = Templar::new(template_settings(&dirs, &vault));
         let mut mistakes = Vec::new();
         let mut warnings = Vec::new();
 
-        let mut read = Vec::new();
-        for path in playbooks {
-            let reading = playbook::read(path, &templar);
+        let extra_vars = match fleet_engine::extra_vars::read(&target.extra_vars, &vault) {
+            Ok(vars) => Arc::new(vars),
+            Err(problem) => {
+                mistakes.push(problem);
+                Arc::default()
+            }
+        };
+        let books = Books::new(book_settings(&config, target, &templar, &extra_vars));
+        let mut readings: Vec<_> = wanted
+            .playbooks
+            .iter()
+            .map(|path| books.playbook(path))
+            .collect();
+        if let Some((source, dir)) = &wanted.text {
+            readings.push(books.text(Arc::clone(source), dir));
+        }
+        let (mut read, mut unset) = (Vec::new(), Vec::new());
+        for reading in readings {
             read.push(reading.playbook);
             warnings.extend(reading.warnings);
             mistakes.extend(reading.mistakes);
+            // Where a run is to do as Ansible does, a task that is reached finds them for itself.
+            if manner == Manner::Native {
+                mistakes.extend(reading.late);
+                unset.extend(reading.unset);
+            }
         }
-        let sources = inventory_sources(target)?;
+
+        let sources = inventory_sources(target, &config, manner)?;
         let options = LoadOptions {
-            playbook_dirs: dirs,
-            run_scripts: true,
+            playbook_dirs: dirs.clone(),
+            extra_vars: (*extra_vars).clone(),
+            ..match manner {
+                Manner::Native => LoadOptions::strict(&config),
+                Manner::Ansible => LoadOptions::as_ansible(&config),
+            }
+            .with_vault(&vault)
         };
         let inventory = match Inventory::load(&sources, &options) {
             Ok((inventory, noticed)) => {
@@ -75,14 +152,17 @@ impl Setup {
                 None
             }
         };
-        let extra_vars = match fleet_engine::extra_vars::read(&target.extra_vars) {
-            Ok(vars) => vars,
-            Err(problem) => {
-                mistakes.push(problem);
-                Vars::new()
-            }
-        };
+        if let Some(inventory) = &inventory {
+            unset.retain(|unset| !sets(inventory, &unset.name));
+            mistakes.extend(unset.into_iter().map(|unset| unset.told));
+        }
         for warning in &warnings {
+            if manner == Manner::Ansible {
+                let place = warning.span.as_ref();
+                let place = place.map_or_else(String::new, |span| format!("\nOrigin: {span}\n"));
+                crate::commands::play::warn("WARNING", &format!("{}{place}", warning.message));
+                continue;
+            }
             anstream::eprintln!(
                 "{}\n",
                 fleet_engine::render(warning, crate::reporter::colored())
@@ -93,65 +173,163 @@ impl Setup {
             .map_err(|problem| mistakes.push(problem))
             .unwrap_or_default();
         // An errand needs the playbooks only to know what they are; whom they mean now is not its business.
-        if let (Some(inventory), Some(tasks)) = (&inventory, tasks) {
+        if let (Some(inventory), Some(tasks)) = (&inventory, wanted.tasks) {
             let choice = Choice {
                 inventory,
                 templar: &templar,
-                extra_vars: &Arc::new(extra_vars.clone()),
+                extra_vars: &extra_vars,
                 limit: limit.as_ref(),
-                allow_no_hosts: tasks.allow_no_hosts,
+                allow_no_hosts: tasks.allow_no_hosts || manner == Manner::Ansible,
             };
             let plays = read.iter().flat_map(|playbook| &playbook.plays);
-            mistakes.extend(plays.filter_map(|play| choice.hosts(play).err()));
+            mistakes.extend(choice.check(plays));
         }
         match inventory {
             Some(inventory) if mistakes.is_empty() => Ok(Self {
                 places,
+                config,
+                manner,
                 inventory: Arc::new(inventory),
                 playbooks: read.into(),
                 templar,
-                extra_vars: Arc::new(extra_vars),
+                books,
+                extra_vars,
                 limit,
+                sources,
+                playbook_dir: dirs.into_iter().next().unwrap_or_default(),
             }),
             _ => Err(Mistakes(mistakes).into()),
         }
     }
 
-    /// The settings of a run.
+    /// The settings of a run: what the flags say, else the configuration.
     pub(crate) fn settings(&self, target: &Target, tasks: Option<&Tasks>) -> Result<Settings> {
-        let words = |args: &Option<String>| match args {
+        let config = &self.config;
+        let words = |args: Option<&str>| match args {
             Some(args) => shlex::split(args)
                 .ok_or_else(|| anyhow::Error::new(Invalid(format!("an open quote in `{args}`")))),
             None => Ok(Vec::new()),
         };
+        let ansible = self.manner == Manner::Ansible;
+        let method = target
+            .become_method
+            .as_deref()
+            .unwrap_or_else(|| config.become_method());
+        if !matches!(method, "sudo" | "ansible.builtin.sudo") {
+            return Err(Invalid(format!(
+                "`{method}` is no way to become another user here: `sudo` is"
+            ))
+            .into());
+        }
+        if target.ask_pass || target.connection_password_file.is_some() {
+            return Err(Invalid(
+                "fleetctl never types an ssh password: log in with a key (`--private-key`)"
+                    .to_owned(),
+            )
+            .into());
+        }
+        let become_user = target.become_user.clone().or_else(|| {
+            let own = config.become_user_by("sudo");
+            (own != "root").then(|| own.to_owned())
+        });
+        let timeout = target
+            .timeout
+            .map_or_else(|| config.timeout(), |own| own as u64);
+        let tags = tasks.map_or_else(TagFilter::default, |tasks| {
+            let or = |own: &[String], set: &[String]| match own.is_empty() {
+                true => set.to_vec(),
+                false => own.to_vec(),
+            };
+            TagFilter::parse(
+                &or(&tasks.tags, config.tags_run()),
+                &or(&tasks.skip_tags, config.tags_skip()),
+            )
+        });
         Ok(Settings {
             transport: transport_settings(&self.places),
-            forks: target.forks.max(1),
+            forks: self.forks(target),
             limit: self.limit.clone(),
-            tags: tasks.map_or_else(TagFilter::default, |tasks| {
-                TagFilter::parse(&tasks.tags, &tasks.skip_tags)
-            }),
+            tags,
             extra_vars: Arc::clone(&self.extra_vars),
-            user: target.user.clone(),
-            r#become: target.r#become,
-            become_user: target.become_user.clone(),
-            become_password: become_password(target)?,
-            connection: target.connection.clone(),
-            private_key_file: target.private_key.clone(),
-            ssh_common_args: words(&target.ssh_common_args)?,
-            ssh_extra_args: words(&target.ssh_extra_args)?,
-            timeout: Duration::from_secs(target.timeout as u64),
-            host_keys: transport::HostKeys::Strict,
+            user: target
+                .user
+                .clone()
+                .or_else(|| config.remote_user().map(str::to_owned)),
+            r#become: target.r#become || config.r#become(),
+            become_user,
+            become_password: become_password(target, config)?,
+            connection: target.connection.clone().or_else(|| {
+                let own = config.transport();
+                (own != "ssh" && own != "smart").then(|| own.to_owned())
+            }),
+            private_key_file: target
+                .private_key
+                .clone()
+                .or_else(|| config.private_key_file().map(Path::to_owned)),
+            ssh_common_args: words(
+                target
+                    .ssh_common_args
+                    .as_deref()
+                    .or(config.ssh_common_args()),
+            )?,
+            ssh_extra_args: words(target.ssh_extra_args.as_deref().or(config.ssh_extra_args()))?,
+            timeout: Duration::from_secs(timeout.max(1)),
+            host_keys: match config.host_key_checking() {
+                true => transport::HostKeys::Strict,
+                false => transport::HostKeys::No,
+            },
             lock_timeout: Duration::ZERO,
-            diff: false,
-            verbosity: target.verbose,
+            diff: config.diff_always(),
+            verbosity: self.verbosity(target),
             who: place::who(),
             home: self.places.home.clone(),
-            allow_no_hosts: tasks.is_some_and(|tasks| tasks.allow_no_hosts),
-            keep_on_failure: false,
+            allow_no_hosts: ansible || tasks.is_some_and(|tasks| tasks.allow_no_hosts),
+            keep_on_failure: ansible,
             planned: None,
             interrupt: Arc::new(AtomicBool::new(false)),
+            no_log: config.no_log(),
+            any_errors_fatal: config.any_errors_fatal(),
+            force_handlers: config.force_handlers()
+                || tasks.is_some_and(|tasks| tasks.force_handlers),
+            strategy: match config.strategy() {
+                config::Strategy::Linear => event::Strategy::Linear,
+                config::Strategy::Free => event::Strategy::Free,
+                config::Strategy::HostPinned => event::Strategy::HostPinned,
+            },
+            gathering: match config.gathering() {
+                config::Gathering::Implicit => run::Gathering::Implicit,
+                config::Gathering::Explicit => run::Gathering::Explicit,
+                config::Gathering::Smart => run::Gathering::Smart,
+            },
+            private_role_vars: config.private_role_vars(),
+            start_at: tasks.and_then(|tasks| tasks.start_at_task.clone()),
+            step: tasks
+                .filter(|tasks| tasks.step)
+                .map(|_| crate::questions::step()),
+            prompted: Arc::new(HashMap::new()),
+            as_ansible: ansible,
+            ask: crate::questions::ask(),
+            merges_hashes: config.hash_behaviour() == config::HashBehaviour::Merge,
+            sources: self.sources.clone(),
+            limit_text: target.limit.clone(),
+            config_file: config.file().map(Path::to_owned),
+            playbook_dir: self.playbook_dir.clone(),
         })
+    }
+
+    /// How many hosts are worked on at the same time.
+    pub(crate) fn forks(&self, target: &Target) -> usize {
+        let set = match self.config.origin("forks") {
+            Some(_) => self.config.forks(),
+            None => FORKS,
+        };
+        target.forks.unwrap_or(set).max(1)
+    }
+
+    /// So many `-v`.
+    pub(crate) fn verbosity(&self, target: &Target) -> u8 {
+        let set = u8::try_from(self.config.verbosity()).unwrap_or(u8::MAX);
+        if target.verbose > 0 { target.verbose } else { set }
     }
 
     /// The run itself.
@@ -163,8 +341,17 @@ impl Setup {
             inventory: Arc::clone(&self.inventory),
             playbooks: Arc::clone(&self.playbooks),
             templar: self.templar.clone(),
+            books: self.books.clone(),
         }
     }
+}
+
+/// Whether the inventory sets a variable for any host.
+fn sets(inventory: &Inventory, name: &str) -> bool {
+    inventory
+        .hosts()
+        .flat_map(|host| inventory.layers(&host.name))
+        .any(|layer| layer.vars.contains_key(name))
 }
 
 /// One mistake as an error.
@@ -179,30 +366,59 @@ pub(crate) fn transport_settings(places: &Places) -> transport::Settings {
     )
 }
 
-fn inventory_sources(target: &Target) -> Result<Vec<String>> {
+fn inventory_sources(target: &Target, config: &Config, manner: Manner) -> Result<Vec<String>> {
     if !target.inventory.is_empty() {
         return Ok(target.inventory.clone());
     }
-    match std::env::var("ANSIBLE_INVENTORY") {
-        Ok(sources) if !sources.is_empty() => Ok(sources.split(',').map(str::to_owned).collect()),
-        _ => Err(Invalid(
+    let sources = inventory::sources(config);
+    if sources.is_empty() && manner == Manner::Native {
+        return Err(Invalid(
             "no inventory: name one with `-i FILE`, or hosts with `-i host1,host2,`".to_owned(),
         )
-        .into()),
+        .into());
     }
+    Ok(sources)
 }
 
-fn template_settings(dirs: &[PathBuf]) -> TemplateSettings {
+fn template_settings(dirs: &[PathBuf], vault: &Vault) -> TemplateSettings {
     let search = |dir: &PathBuf| [dir.join("templates"), dir.clone(), dir.join("../templates")];
     TemplateSettings {
         search_path: dirs.iter().flat_map(search).collect(),
         playbook_dir: dirs.first().cloned().unwrap_or_default(),
         controller: Arc::new(ThisMachine),
+        vault: vault.clone(),
     }
 }
 
-fn become_password(target: &Target) -> Result<Option<Secret>> {
-    if let Some(path) = &target.become_password_file {
+fn book_settings(
+    config: &Config,
+    target: &Target,
+    templar: &Templar,
+    extra_vars: &Arc<Vars>,
+) -> BookSettings {
+    let named = target
+        .module_path
+        .iter()
+        .flat_map(|path| path.split(':'))
+        .filter(|path| !path.is_empty())
+        .map(PathBuf::from);
+    BookSettings {
+        check: Arc::new(templar.clone()),
+        roles_path: config.roles_path().to_vec(),
+        collections_path: config.collections_path().to_vec(),
+        library: named.chain(config.library().iter().cloned()).collect(),
+        module_utils: config.module_utils().to_vec(),
+        extra_vars: Arc::clone(extra_vars),
+    }
+}
+
+fn become_password(target: &Target, config: &Config) -> Result<Option<Secret>> {
+    let file = target
+        .become_password_file
+        .as_deref()
+        .or(config.become_password_file())
+        .filter(|_| !target.ask_become_pass);
+    if let Some(path) = file {
         let text = std::fs::read_to_string(path).map_err(|problem| {
             let why = match problem.kind() {
                 std::io::ErrorKind::NotFound => "there is no such file".to_owned(),
@@ -217,10 +433,11 @@ fn become_password(target: &Target) -> Result<Option<Secret>> {
             text.trim_end_matches(['\r', '\n']).to_owned(),
         )));
     }
-    if !target.ask_become_pass {
-        return Ok(None);
+    if !target.ask_become_pass && !config.become_ask_pass() {
+        let set = config.sudo_pass().or(config.become_pass());
+        return Ok(set.cloned());
     }
-    let password = rpassword::prompt_password("sudo password: ")
+    let password = rpassword::prompt_password("BECOME password: ")
         .context("cannot ask for the sudo password")?;
     Ok(Some(Secret::new(password)))
 }

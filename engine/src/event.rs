@@ -4,8 +4,11 @@
 use std::{sync::Arc, time::Duration};
 
 use fleet_wire::{Effect, Mode, Status, Undone};
+use fleet_yaml::Span;
 use serde::Serialize;
 use serde_json::json;
+
+use crate::playbook::Position;
 
 /// The name and version of the events' JSON form: the first line of every stream of them.
 pub const SCHEMA: &str = "fleetctl.events/1";
@@ -24,12 +27,14 @@ pub enum Event {
         /// The playbooks.
         playbooks: Vec<String>,
     },
-    /// A play begins.
+    /// A play begins, or its next batch of hosts.
     PlayStarted {
         /// Its name.
         play: String,
-        /// Its hosts, in order.
+        /// Its hosts, in order; those of the batch where there is `serial`.
         hosts: Arc<[String]>,
+        /// How its hosts go through it: side by side, or waiting for each other.
+        strategy: Strategy,
     },
     /// A play that no host matches, where that was said to be fine.
     PlaySkipped {
@@ -60,6 +65,32 @@ pub enum Event {
     },
     /// A task has ended on a host.
     TaskEnded(Box<TaskEnded>),
+    /// A task did not come to its end as it should, and is tried again.
+    Retrying {
+        /// The host.
+        host: String,
+        /// The task.
+        task: Arc<TaskInfo>,
+        /// The loop's item, where there is a loop.
+        item: Option<String>,
+        /// Tries that are left.
+        left: u32,
+        /// What came of this try; nothing where `no_log` hides it.
+        result: serde_json::Value,
+    },
+    /// A file of tasks or a role was included for a host.
+    Included {
+        /// The host.
+        host: String,
+        /// The including task.
+        task: Arc<TaskInfo>,
+        /// The file; the role's name for `include_role`.
+        file: String,
+        /// The loop's item, where there is a loop.
+        item: Option<String>,
+    },
+    /// All hosts of a play have failed: what is left of it is not run.
+    NoHostsLeft,
     /// A host is through with a play.
     PlayEnded {
         /// The host.
@@ -99,6 +130,30 @@ pub struct TaskInfo {
     pub place: String,
     /// It is a handler.
     pub handler: bool,
+    /// The role that it belongs to.
+    pub role: Option<String>,
+    /// Where it stands among all tasks of the play: comparing two positions tells which comes first.
+    #[serde(skip)]
+    pub position: Position,
+    /// The place itself, for readers that show the lines around it.
+    #[serde(skip)]
+    pub span: Span,
+    /// It only looks, as the run or its `check_mode` says.
+    #[serde(skip)]
+    pub check: bool,
+}
+
+/// How the hosts of a play go through it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Strategy {
+    /// They wait for each other where others could tell the difference.
+    #[default]
+    Linear,
+    /// Each goes as fast as it can.
+    Free,
+    /// As `free`.
+    HostPinned,
 }
 
 /// A task's end on a host.
@@ -112,6 +167,8 @@ pub struct TaskEnded {
     pub item: Option<String>,
     /// The item's position in its loop, from 0.
     pub index: usize,
+    /// No item of its loop comes behind it; true without a loop.
+    pub last: bool,
     /// How it ended.
     pub status: Status,
     /// What `register` sees.
@@ -119,10 +176,19 @@ pub struct TaskEnded {
     /// The effects, performed or planned.
     #[serde(serialize_with = "effects")]
     pub effects: Arc<[Effect]>,
+    /// Their digests ([`Effect::digest`]), made before anything in them was hidden.
+    #[serde(skip)]
+    pub digests: Arc<[String]>,
     /// How long it took on the host.
     pub took: Duration,
     /// It failed, and `ignore_errors` lets the host go on.
     pub ignored: bool,
+    /// It failed, and a `rescue` takes over.
+    pub rescued: bool,
+    /// It failed because the host could not be reached.
+    pub unreachable: bool,
+    /// The host that it was done on, where that is another (`delegate_to`).
+    pub delegated: Option<String>,
     /// `no_log`: the result must not be shown, and is not in here.
     pub secret: bool,
 }

@@ -2,7 +2,9 @@
 //! to do, and tells what happens as events.
 
 pub mod bench;
+pub mod config;
 pub mod event;
+pub mod external;
 pub mod extra_vars;
 pub mod inventory;
 pub mod manual;
@@ -14,5 +16,6 @@ pub mod secret;
 pub mod template;
 pub mod transport;
 pub mod variables;
+pub mod vault;
 
 pub use fleet_yaml::{Diagnostic, nearest, render};

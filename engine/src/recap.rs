@@ -91,6 +91,20 @@ impl Recap {
             .unwrap_or(0)
     }
 
+    /// The code that Ansible gives: 4 where a host could not be reached (or worked with), else 2 where one failed.
+    #[must_use]
+    pub fn ansible_exit_code(&self) -> u8 {
+        let ends = || self.hosts.values().filter_map(|host| host.end.as_ref());
+        let failed = |end: &HostEnd| matches!(end, HostEnd::Failed { .. });
+        if ends().any(|end| !failed(end) && code(end) != 0) {
+            4
+        } else if ends().any(failed) {
+            2
+        } else {
+            0
+        }
+    }
+
     /// Whether any host changed, or would.
     #[must_use]
     pub fn changed(&self) -> bool {

@@ -31,6 +31,33 @@ impl ArgumentError {
     }
 }
 
+/// What is said of an argument that is required and not given.
+const MISSING: &str = "it is required";
+/// What is said of an argument that a module does not have.
+const UNKNOWN: &str = "it is not known to this module";
+
+impl ArgumentError {
+    /// The same as the failure of a task has it, where playbooks look for Ansible's words.
+    #[must_use]
+    pub fn of_task(&self, module: &str, free_form: Option<&str>) -> String {
+        let Some(argument) = &self.argument else {
+            return self.to_string();
+        };
+        match self.message.as_str() {
+            MISSING if free_form == Some(argument.as_str()) => {
+                format!("one of the following is required: _raw_params, {argument}")
+            }
+            MISSING => format!("missing required arguments: {argument}"),
+            UNKNOWN => format!("Unsupported parameters for ({module}) module: {argument}"),
+            // A fragment that needs its argument's name before it.
+            message if message.starts_with("it ") || message.starts_with("expected ") => {
+                self.to_string()
+            }
+            message => message.to_owned(),
+        }
+    }
+}
+
 impl de::Error for ArgumentError {
     fn custom<T: fmt::Display>(message: T) -> Self {
         Self {
@@ -41,7 +68,7 @@ impl de::Error for ArgumentError {
     }
 
     fn missing_field(field: &'static str) -> Self {
-        Self::of(field, "it is required")
+        Self::of(field, MISSING)
     }
 
     fn unknown_field(field: &str, expected: &'static [&'static str]) -> Self {
@@ -51,7 +78,7 @@ impl de::Error for ArgumentError {
         );
         Self {
             expected: Some(hint),
-            ..Self::of(field, "it is not known to this module")
+            ..Self::of(field, UNKNOWN)
         }
     }
 
@@ -343,6 +370,28 @@ mod tests {
         assert_eq!(
             wrong(json!({"path": "/a", "mode": "rw"})).split(':').next(),
             Some("argument `mode`")
+        );
+    }
+
+    #[test]
+    fn a_task_fails_in_ansibles_words() {
+        let told = |args, free_form| {
+            let error = parse::<Args>(args, &[]).unwrap_err();
+            error.of_task("file", free_form)
+        };
+        assert_eq!(told(json!({}), None), "missing required arguments: path");
+        assert_eq!(
+            told(json!({}), Some("path")),
+            "one of the following is required: _raw_params, path"
+        );
+        assert_eq!(
+            told(json!({"path": "/a", "x": 1}), None),
+            "Unsupported parameters for (file) module: x"
+        );
+        let own = ArgumentError::of("src", "src and content are mutually exclusive");
+        assert_eq!(
+            own.of_task("copy", None),
+            "src and content are mutually exclusive"
         );
     }
 

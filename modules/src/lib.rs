@@ -4,12 +4,16 @@
 //! binary would load the host's own and may crash (`getent` is asked instead).
 
 pub mod args;
+pub mod base64;
+pub mod checksum;
 pub mod host;
 pub mod module;
+pub mod parts;
 pub mod serve;
 pub mod tasks;
 pub mod versions;
 
 mod arguments;
 mod glob;
+mod http;
 mod pattern;

@@ -5,10 +5,13 @@ use serde_json::{Map, Value};
 
 use crate::arguments;
 use crate::host::{Fault, Host};
-use crate::tasks::MODULES;
+use crate::tasks::{INTERNAL, MODULES};
 
 pub use crate::arguments::ArgumentError;
 pub use fleet_wire::Status;
+
+/// How a module is run: with its arguments, on a host.
+pub type Run = fn(Value, &mut Host) -> Result<Report, Fault>;
 
 /// One task module, as the engine and the helper see it. Made from its [`Task`] by [`Module::of`].
 pub struct Module {
@@ -25,7 +28,7 @@ pub struct Module {
     /// Reads the arguments and checks them against each other, without a host.
     pub check: fn(&Value) -> Result<(), ArgumentError>,
     /// Runs the module on a host.
-    pub run: fn(Value, &mut Host) -> Result<Report, Fault>,
+    pub run: Run,
     /// The arguments' JSON Schema: names, documentation, which are required.
     #[cfg(feature = "schema")]
     pub schema: fn() -> schemars::Schema,
@@ -117,7 +120,8 @@ impl Module {
     }
 }
 
-/// A module by its name or an alias; the collections that Ansible ships them in may stand before it.
+/// A module by its name or an alias; the collections that Ansible ships them in may stand before it. What only the engine
+/// calls has a name that begins with `_`.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static Module> {
     const COLLECTIONS: [&str; 4] = [
@@ -132,6 +136,7 @@ pub fn find(name: &str) -> Option<&'static Module> {
         .unwrap_or(name);
     MODULES
         .iter()
+        .chain(INTERNAL)
         .copied()
         .find(|module| module.name == bare || module.aliases.contains(&bare))
 }

@@ -6,37 +6,176 @@
 
 use std::borrow::Cow;
 
-use regex_lite::{Captures, Regex};
+use regex_lite::Regex;
+
+use backtrack::Program;
+
+mod backtrack;
 
 /// An expression, ready to be searched for.
 #[derive(Debug)]
-pub(crate) struct Pattern(Regex);
+pub(crate) struct Pattern(Engine);
+
+#[derive(Debug)]
+enum Engine {
+    Fast(Regex),
+    /// For what looks around, or back at a group.
+    Trying(Program),
+}
 
 /// Where an expression was found, with its groups.
-pub(crate) struct Found<'t>(Captures<'t>);
+pub(crate) struct Found<'t> {
+    text: &'t str,
+    /// The whole, then the groups.
+    spans: Vec<Option<(usize, usize)>>,
+    names: Vec<(String, usize)>,
+}
 
 impl Pattern {
-    /// Reads an expression in Python's syntax.
+    /// Reads an expression in Python's syntax, for single lines with or without their newline.
     ///
     /// # Errors
     /// A sentence that says what cannot be understood, or is not supported.
     pub(crate) fn new(python: &str) -> Result<Self, String> {
-        let translated = Translation::of(&latin1(python.as_bytes()))
-            .map_err(|problem| format!("in the regular expression `{python}` {problem}"))?;
-        Regex::new(&translated)
-            .map(Self)
+        Self::read(python, "", "(?m:$)")
+    }
+
+    /// The same for a text of many lines, of which `^` and `$` mean each: Python's `MULTILINE`.
+    ///
+    /// # Errors
+    /// As [`Pattern::new`].
+    pub(crate) fn over_lines(python: &str) -> Result<Self, String> {
+        Self::read(python, "(?m)", "$")
+    }
+
+    /// The same for a text of many lines, of which `^` and `$` mean the whole, unless the expression says otherwise.
+    ///
+    /// # Errors
+    /// As [`Pattern::new`].
+    pub(crate) fn over_text(python: &str) -> Result<Self, String> {
+        let end = if is_multiline(python) {
+            "$"
+        } else {
+            r"(?:\n?\z)"
+        };
+        Self::read(python, "", end)
+    }
+
+    /// A `.` that takes newlines, too: Python's `DOTALL`.
+    ///
+    /// # Errors
+    /// As [`Pattern::new`].
+    pub(crate) fn over_all(python: &str) -> Result<Self, String> {
+        Self::read(python, "(?s)", r"(?:\n?\z)")
+    }
+
+    fn read(python: &str, flags: &str, end: &'static str) -> Result<Self, String> {
+        let text = latin1(python.as_bytes());
+        let problem =
+            |problem: String| format!("in the regular expression `{python}` {problem}");
+        let translated = match Translation::of(&text, end) {
+            Ok(translated) => translated,
+            Err(refused) if refused.contains("not supported") => {
+                let (many, all) = (flags.contains('m') || end == "(?m:$)", flags.contains('s'));
+                let bytes: Vec<u8> = bytes(&text).collect();
+                let program = Program::new(&bytes, many, all).map_err(problem)?;
+                return Ok(Self(Engine::Trying(program)));
+            }
+            Err(refused) => return Err(problem(refused)),
+        };
+        Regex::new(&format!("{flags}{translated}"))
+            .map(|regex| Self(Engine::Fast(regex)))
             .map_err(|error| format!("the regular expression `{python}` cannot be read: {error}"))
+    }
+
+    fn find_from<'t>(&self, text: &'t str, from: usize) -> Option<Found<'t>> {
+        match &self.0 {
+            Engine::Fast(regex) => {
+                let captures = regex.captures_at(text, from)?;
+                let spans = captures.iter();
+                let spans = spans.map(|group| group.map(|group| (group.start(), group.end())));
+                let names = regex.capture_names().enumerate();
+                let names = names.filter_map(|(at, name)| Some((name?.to_owned(), at)));
+                Some(Found {
+                    text,
+                    spans: spans.collect(),
+                    names: names.collect(),
+                })
+            }
+            Engine::Trying(program) => {
+                let bytes: Vec<u8> = bytes(text).collect();
+                // Characters of the text are bytes there, and the other way round.
+                let mut places: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
+                places.push(text.len());
+                let from = places.binary_search(&from).ok()?;
+                let spans = program.find(&bytes, from)?;
+                let spans = spans.into_iter();
+                let spans = spans.map(|span| span.map(|(start, end)| (places[start], places[end])));
+                Some(Found {
+                    text,
+                    spans: spans.collect(),
+                    names: program.names.clone(),
+                })
+            }
+        }
+    }
+
+    /// Replaces all matches in a text from [`latin1`], as Python's `sub` does; the bytes, and how many there were.
+    ///
+    /// # Errors
+    /// As [`Found::expand`].
+    pub(crate) fn replace_all(
+        &self,
+        text: &str,
+        template: &str,
+    ) -> Result<(Vec<u8>, usize), String> {
+        let (mut out, mut count, mut at) = (Vec::with_capacity(text.len()), 0, 0);
+        while let Some(found) = self.find_from(text, at) {
+            let (start, end) = found.span();
+            out.extend(bytes(&text[at..start]));
+            out.extend(found.expand(template)?);
+            count += 1;
+            at = end;
+            if start == end {
+                // An empty match is followed by one that is not at the same place.
+                let Some(letter) = text[end..].chars().next() else {
+                    return Ok((out, count));
+                };
+                at += letter.len_utf8();
+                out.extend(bytes(&text[end..at]));
+            }
+        }
+        out.extend(bytes(&text[at.min(text.len())..]));
+        Ok((out, count))
     }
 
     /// The first match in a text from [`latin1`].
     pub(crate) fn find<'t>(&self, text: &'t str) -> Option<Found<'t>> {
-        self.0.captures(text).map(Found)
+        self.find_from(text, 0)
+    }
+
+    /// The names of the groups, in order; none for one that has only its number.
+    pub(crate) fn group_names(&self) -> Vec<Option<&str>> {
+        self.0.capture_names().skip(1).collect()
     }
 
     /// Whether there is a match in these bytes.
     pub(crate) fn is_in(&self, bytes: &[u8]) -> bool {
-        self.0.is_match(&latin1(bytes))
+        match &self.0 {
+            Engine::Fast(regex) => regex.is_match(&latin1(bytes)),
+            Engine::Trying(program) => program.find(bytes, 0).is_some(),
+        }
     }
+}
+
+/// Whether an expression itself says that `^` and `$` mean each line.
+pub(crate) fn is_multiline(python: &str) -> bool {
+    let flags = python
+        .strip_prefix("(?")
+        .and_then(|rest| rest.split_once(')'));
+    flags.is_some_and(|(flags, _)| {
+        flags.contains('m') && flags.chars().all(|flag| flag.is_ascii_alphabetic())
+    })
 }
 
 /// Bytes as characters of the same numbers.
@@ -53,6 +192,17 @@ fn bytes(text: &str) -> impl Iterator<Item = u8> {
 }
 
 impl Found<'_> {
+    /// Where it begins and ends in the text.
+    pub(crate) fn span(&self) -> (usize, usize) {
+        self.spans.first().copied().flatten().unwrap_or_default()
+    }
+
+    /// Where a group begins and ends in the text; none where it took no part.
+    pub(crate) fn group_span(&self, name: &str) -> Option<(usize, usize)> {
+        let (_, at) = self.names.iter().find(|(own, _)| own == name)?;
+        self.spans.get(*at).copied().flatten()
+    }
+
     /// A replacement with its groups (`\1`, `\g<1>`, `\g<name>`) and escapes filled in, as Python's `expand` does.
     ///
     /// # Errors
@@ -107,19 +257,13 @@ impl Found<'_> {
 
     /// A group that took no part in the match is empty.
     fn group(&self, name: &str) -> Result<Vec<u8>, String> {
-        let (exists, found) = match name.parse::<usize>() {
-            Ok(number) => (number < self.0.len(), self.0.get(number)),
-            Err(_) => {
-                let found = self.0.name(name);
-                (found.is_some(), found)
-            }
-        };
-        if !exists {
+        let named = || self.names.iter().find(|(own, _)| own == name).map(|(_, at)| *at);
+        let at = name.parse().ok().or_else(named);
+        let Some(span) = at.and_then(|at: usize| self.spans.get(at)) else {
             return Err(format!("there is no group `{name}`"));
-        }
-        Ok(found
-            .map(|found| bytes(found.as_str()).collect())
-            .unwrap_or_default())
+        };
+        let text = span.map_or("", |(start, end)| &self.text[start..end]);
+        Ok(bytes(text).collect())
     }
 }
 
@@ -140,13 +284,16 @@ fn control(letter: char) -> Option<u8> {
 struct Translation<'a> {
     rest: std::iter::Peekable<std::str::Chars<'a>>,
     out: String,
+    /// What `$` becomes.
+    end: &'static str,
 }
 
 impl<'a> Translation<'a> {
-    fn of(python: &'a str) -> Result<String, String> {
+    fn of(python: &'a str, end: &'static str) -> Result<String, String> {
         let mut translation = Self {
             rest: python.chars().peekable(),
             out: String::new(),
+            end,
         };
         while let Some(letter) = translation.rest.next() {
             translation.item(letter)?;
@@ -161,7 +308,7 @@ impl<'a> Translation<'a> {
             '(' => self.group(),
             // At the end, and before a newline that ends the text.
             '$' => {
-                self.out.push_str("(?m:$)");
+                self.out.push_str(self.end);
                 Ok(())
             }
             '{' => match self.bounds() {

@@ -157,10 +157,8 @@ struct Session {
     out: Out,
     /// Handlers that were notified and have not run, with the run that notified them.
     pending: BTreeMap<String, String>,
-    /// Tasks of older epochs are not run.
-    epoch: u32,
-    /// A task of this group failed: nothing runs until the next epoch, but for what is left of the group.
-    failed: Option<u32>,
+    /// Lanes that a failure stopped, with the group of the failed task: of each only what is left of that group runs.
+    stopped: BTreeMap<u32, u32>,
     finished: bool,
 }
 
@@ -188,6 +186,7 @@ impl Session {
         }
         let state = State::at(hello.state_dir.as_deref());
         let (mut lock, mut recovered) = (None, Vec::new());
+        let mut run = hello.run.clone();
         if hello.mode == Mode::Apply {
             // Out of the login session, whose end must not end an undo. It fails where this leads a group already.
             let _ = rustix::process::setsid();
@@ -199,12 +198,17 @@ impl Session {
                 &hello.run,
                 Duration::from_millis(hello.lock_timeout_ms),
             )?);
-            recovered = recover(&state).map_err(Refusal::Unrecovered)?;
-            state.prune();
+            if lock.as_ref().is_some_and(Lock::is_joined) {
+                // What is open belongs to the conversation that was here before. This one keeps a journal of its own.
+                run = format!("{run}_{}", std::process::id());
+            } else {
+                recovered = recover(&state).map_err(Refusal::Unrecovered)?;
+                state.prune();
+            }
         }
         let pending = state.pending();
         let mut host = match hello.mode {
-            Mode::Apply => Host::apply(state.clone(), &hello.run, &hello.who),
+            Mode::Apply => Host::apply(state.clone(), &run, &hello.who),
             Mode::Plan | Mode::Read => Host::plan(),
         };
         host.set_login(login);
@@ -227,13 +231,12 @@ impl Session {
             host,
             mode: hello.mode,
             state,
-            run: hello.run,
+            run,
             lock,
             inbox,
             out: out.clone(),
             pending,
-            epoch: 0,
-            failed: None,
+            stopped: BTreeMap::new(),
             finished: false,
         })
     }
@@ -259,9 +262,8 @@ impl Session {
     fn answer(&mut self, message: ToHost) -> io::Result<()> {
         let reply = match message {
             ToHost::Task(task) => FromHost::Done(Box::new(self.task(&task)?)),
-            ToHost::Epoch(epoch) => {
-                self.epoch = epoch;
-                self.failed = None;
+            ToHost::Clear(lane) => {
+                self.stopped.remove(&lane);
                 return Ok(());
             }
             ToHost::Finish(how) => FromHost::Finished(self.finish(how)),
@@ -275,7 +277,8 @@ impl Session {
 
     fn task(&mut self, task: &Task) -> io::Result<Outcome> {
         let began = Instant::now();
-        if task.epoch < self.epoch || self.failed.is_some_and(|group| group != task.group) {
+        let stopped = self.stopped.get(&task.lane);
+        if stopped.is_some_and(|group| *group != task.group) {
             return Ok(outcome(task, Status::NotReached, Map::new()));
         }
         if let Some(only_if) = &task.only_if
@@ -297,13 +300,16 @@ impl Session {
             fields.insert("msg".to_owned(), fault.message.into());
             (Status::Failed, fields)
         });
-        let changed = status == Status::Changed || status == Status::Failed && !effects.is_empty();
+        // A plan that cannot say more may still say that something would change.
+        let would = status == Status::Unknown && fields.get("changed") == Some(&true.into());
+        let changed =
+            would || status == Status::Changed || status == Status::Failed && !effects.is_empty();
         fields.insert("changed".to_owned(), changed.into());
         if status == Status::Skipped {
             fields.insert("skipped".to_owned(), true.into());
         }
         if status == Status::Failed && !task.ignore_errors {
-            self.failed = Some(task.group);
+            self.stopped.insert(task.lane, task.group);
         }
         fit::effects(&mut effects, &mut fields);
         fit::result(&mut fields);

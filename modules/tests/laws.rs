@@ -80,6 +80,7 @@ fn a_plan_an_apply_a_second_one_and_an_undo_agree() {
     let dir = tempfile::tempdir().unwrap();
     let (tree, state) = (dir.path().join("tree"), dir.path().join("state"));
     fs::create_dir_all(tree.join("full/of/things")).unwrap();
+    fs::create_dir(tree.join("kept")).unwrap();
     for (name, text) in [
         ("conf", "a = 1\nb = 2\n"),
         ("no-newline", "last line"),
@@ -88,9 +89,17 @@ fn a_plan_an_apply_a_second_one_and_an_undo_agree() {
         ("limits.conf", "# limits\nann soft nofile 10\n"),
         ("sysctl.conf", "# keys\nvm.swappiness = 60\n"),
         ("full/of/things/one", "1"),
+        ("kept/one", "c = 1\n"),
+        ("kept/two", "2"),
     ] {
         fs::write(tree.join(name), text).unwrap();
     }
+    fs::create_dir(tree.join("unpacked")).unwrap();
+    let packed = std::process::Command::new("tar")
+        .args(["-C", tree.join("full").to_str().unwrap(), "-czf"])
+        .args([dir.path().join("a.tgz").to_str().unwrap(), "of"])
+        .status();
+    assert!(packed.unwrap().success());
     symlink("conf", tree.join("link")).unwrap();
     symlink("nowhere", tree.join("dangling")).unwrap();
     let at = |name: &str| tree.join(name).display().to_string();
@@ -128,8 +137,44 @@ fn a_plan_an_apply_a_second_one_and_an_undo_agree() {
             "file",
             json!({ "path": at("link"), "src": "empty", "state": "link" }),
         ),
+        (
+            "replace",
+            json!({ "path": at("kept/one"), "regexp": "^(c) = \\d", "replace": "\\1 = 3" }),
+        ),
+        (
+            "assemble",
+            json!({ "src": at("kept"), "dest": at("assembled"), "mode": "0640" }),
+        ),
+        (
+            "unarchive",
+            json!({ "src": dir.path().join("a.tgz"), "dest": at("unpacked"), "remote_src": true }),
+        ),
+        (
+            "get_url",
+            json!({ "url": format!("file://{}", at("kept/one")), "dest": at("fetched") }),
+        ),
+        (
+            "file",
+            json!({ "path": at("other-name"), "src": at("kept/one"), "state": "hard" }),
+        ),
         ("file", json!({ "path": at("dangling"), "state": "absent" })),
         ("file", json!({ "path": at("full"), "state": "absent" })),
+        (
+            "blockinfile",
+            json!({ "path": at("no-newline"), "block": "d = 4\ne = 5" }),
+        ),
+        (
+            "ini_file",
+            json!({ "path": at("ini"), "section": "s", "option": "o", "value": "v" }),
+        ),
+        (
+            "known_hosts",
+            json!({ "path": at("hosts"), "name": "x", "key": "x ssh-rsa AAAA", "hash_host": true }),
+        ),
+        (
+            "authorized_key",
+            json!({ "path": at("keys/authorized"), "user": "root", "key": "ssh-rsa AAAA me" }),
+        ),
         ("file", json!({ "path": at("crlf"), "mode": "u=rw,go=" })),
         (
             "pam_limits",

@@ -154,16 +154,18 @@ fn what_was_sent_ahead_behind_a_failure_is_not_run() {
         ]
     );
 
-    talk.send(&ToHost::Epoch(1));
-    let stale = copy(&mut talk, &dir.path().join("stale"), "x");
-    let rescue = fleet_wire::Task {
-        epoch: 1,
-        ..copy(&mut talk, &dir.path().join("rescue"), "x")
+    let behind = copy(&mut talk, &dir.path().join("behind"), "x");
+    let elsewhere = fleet_wire::Task {
+        lane: 1,
+        ..copy(&mut talk, &dir.path().join("elsewhere"), "x")
     };
     assert_eq!(
-        (talk.run(stale).status, talk.run(rescue).status),
+        (talk.run(behind).status, talk.run(elsewhere).status),
         (Status::NotReached, Status::Changed)
     );
+    talk.send(&ToHost::Clear(0));
+    let rescue = copy(&mut talk, &dir.path().join("rescue"), "x");
+    assert_eq!(talk.run(rescue).status, Status::Changed);
 }
 
 #[test]
@@ -352,10 +354,9 @@ fn a_plan_records_and_a_later_apply_does_only_that() {
     );
     assert_eq!(fs::read_to_string(&dest).unwrap(), "somebody");
     fs::remove_file(&dest).unwrap();
-    apply.send(&ToHost::Epoch(1));
+    apply.send(&ToHost::Clear(0));
     let task = fleet_wire::Task {
         planned: Some(planned),
-        epoch: 1,
         ..copy(&mut apply, &dest, "new")
     };
     assert_eq!(apply.run(task).status, Status::Changed);

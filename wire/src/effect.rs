@@ -4,6 +4,9 @@ use serde::{Deserialize, Serialize};
 /// diff; larger ones are told apart by hash and size alone.
 pub const INLINE_LIMIT: usize = 128 << 10;
 
+/// Stands before the digest of a text that is not shown.
+const CONCEALED: &str = "concealed-";
+
 /// One change to a host, with its before and its after: the thing that a plan lists, a diff draws,
 /// a journal records and an undo inverts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,6 +68,67 @@ pub enum What {
         /// The command as a person would type it.
         line: String,
     },
+    /// A user's or a group's lines in the host's databases (`/etc/passwd` and its like).
+    Account {
+        /// Which one: `user ann`, `group www`.
+        account: String,
+        /// Its lines that change.
+        lines: Vec<AccountLine>,
+    },
+    /// A setting that a tool of the host keeps, and that one value says.
+    Setting {
+        /// Who keeps it.
+        kind: SettingKind,
+        /// The setting's own name.
+        name: String,
+        /// The value now; empty where there is none.
+        before: String,
+        /// The value wanted; empty for none.
+        after: String,
+    },
+}
+
+/// One line of a database of accounts, told by its first field.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AccountLine {
+    /// The database, `/etc/passwd`.
+    pub path: String,
+    /// The line without its end; none where there is none.
+    pub before: Option<String>,
+    /// The line that will be; none for none.
+    pub after: Option<String>,
+}
+
+/// Who keeps a [`What::Setting`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SettingKind {
+    /// `update-alternatives`: the name of a link group, and the path that is chosen or `auto`.
+    Alternative,
+    /// `dpkg --set-selections`: a package, and `install`, `hold`, `deinstall` or `purge`.
+    Selection,
+    /// `debconf`: a package and a question, and the answer's type and text.
+    Debconf,
+    /// The kernel's modules: a name, and `loaded` with parameters.
+    KernelModule,
+    /// The kernel's mounts: a mount point, and its source, type and options.
+    Mount,
+    /// `iptables`: a program, a table and a rule, and where it stands (`present` or a number).
+    FirewallRule,
+    /// `iptables`: a program, a table and a chain, and its policy.
+    FirewallPolicy,
+    /// SELinux: a boolean, and `on` or `off`.
+    SelinuxBoolean,
+    /// SELinux: its mode, `enforcing` or `permissive`.
+    SelinuxMode,
+    /// Git: a directory, and the commit that is checked out in it.
+    Checkout,
+    /// A file system: a path, and the times of its last change and access (`mtime=now atime=1644329640.5`).
+    Times,
+    /// A file system: a path, and the letters of its attributes, as `lsattr` shows them.
+    Attributes,
+    /// SELinux: a path, and its label.
+    Label,
 }
 
 /// How well an effect can be taken back. The order is from best to worst.
@@ -172,6 +236,21 @@ impl Effect {
             } => format!("remove package {name}"),
             What::Package { name, .. } => format!("package {name}"),
             What::Command { line } => format!("command {line}"),
+            What::Account { account, lines } => {
+                let whole = |gone: fn(&AccountLine) -> bool| {
+                    lines.iter().any(|line| {
+                        gone(line) && matches!(line.path.as_str(), "/etc/passwd" | "/etc/group")
+                    })
+                };
+                if whole(|line| line.after.is_none()) {
+                    format!("remove {account}")
+                } else if whole(|line| line.before.is_none()) {
+                    format!("create {account}")
+                } else {
+                    account.clone()
+                }
+            }
+            What::Setting { kind, name, .. } => format!("{kind} {name}"),
         }
     }
 
@@ -193,7 +272,6 @@ impl Effect {
     }
 
     fn digest_as(&self, assumed: bool) -> String {
-        use sha2::{Digest, Sha256};
         let mut bare = self.what.clone();
         match &mut bare {
             What::File { before, after, .. } => {
@@ -210,13 +288,43 @@ impl Effect {
             }
             What::Sysctl { before, .. } if assumed => before.clear(),
             What::Package { before, .. } if assumed => *before = None,
+            What::Setting { before, after, .. } => {
+                if assumed {
+                    before.clear();
+                }
+                if self.secret {
+                    conceal(before);
+                    conceal(after);
+                }
+            }
+            What::Account { lines, .. } => {
+                for line in lines {
+                    line.conceal(assumed);
+                }
+            }
             What::Sysctl { .. } | What::Package { .. } | What::Command { .. } => {}
         }
-        let bytes = postcard::to_allocvec(&(assumed, bare)).unwrap_or_default();
-        Sha256::digest(bytes)
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect()
+        sha256(&postcard::to_allocvec(&(assumed, bare)).unwrap_or_default())
+    }
+
+    /// Takes out what must not leave the host: the contents and values of a secret effect, and passwords of any.
+    /// The digest stays what it was.
+    pub fn conceal(&mut self) {
+        match &mut self.what {
+            What::File { before, after, .. } if self.secret => {
+                before.forget_bytes();
+                after.forget_bytes();
+            }
+            What::Setting { before, after, .. } if self.secret => {
+                conceal(before);
+                conceal(after);
+            }
+            What::Account { lines, .. } => {
+                let secret = lines.iter_mut().filter(|line| line.secret());
+                secret.for_each(|line| line.conceal(self.assumed));
+            }
+            _ => {}
+        }
     }
 }
 
@@ -226,6 +334,77 @@ impl Entry {
         if let Self::File(_, content) = self {
             content.bytes = None;
         }
+    }
+}
+
+impl AccountLine {
+    /// Whether it holds passwords, even if only what they were turned into.
+    #[must_use]
+    pub fn secret(&self) -> bool {
+        self.path.ends_with("shadow")
+    }
+
+    /// Leaves what the line does and not what it says: a digest in the place of passwords. Also drops what is another
+    /// thing each day (when a password was set) and, where what is there was only assumed, the numbers, for they are
+    /// the next free ones.
+    fn conceal(&mut self, assumed: bool) {
+        if assumed {
+            self.before = None;
+        }
+        let (secret, dated) = (self.secret(), self.path == "/etc/shadow");
+        for line in [&mut self.before, &mut self.after].into_iter().flatten() {
+            let kept: Vec<&str> = line
+                .split(':')
+                .enumerate()
+                .map(|(at, field)| {
+                    let number = !field.is_empty() && field.bytes().all(|c| c.is_ascii_digit());
+                    match number && (assumed || dated && at == 2) {
+                        true => "",
+                        false => field,
+                    }
+                })
+                .collect();
+            let (name, rest) = (kept[0], kept[1..].join(":"));
+            *line = match secret && !rest.starts_with(CONCEALED) {
+                true => format!("{name}:{CONCEALED}{}", sha256(rest.as_bytes())),
+                false => kept.join(":"),
+            };
+        }
+    }
+}
+
+/// What a text that must not be shown is replaced by: the same for the same text.
+fn conceal(text: &mut String) {
+    if !text.is_empty() && !text.starts_with(CONCEALED) {
+        *text = format!("{CONCEALED}{}", sha256(text.as_bytes()));
+    }
+}
+
+fn sha256(bytes: &[u8]) -> String {
+    use sha2::{Digest, Sha256};
+    Sha256::digest(bytes)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+impl std::fmt::Display for SettingKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Alternative => "alternative",
+            Self::Selection => "selection of package",
+            Self::Debconf => "debconf",
+            Self::KernelModule => "kernel module",
+            Self::Mount => "mount",
+            Self::FirewallRule => "firewall rule",
+            Self::FirewallPolicy => "firewall policy",
+            Self::SelinuxBoolean => "selinux boolean",
+            Self::SelinuxMode => "selinux mode",
+            Self::Checkout => "checkout",
+            Self::Times => "times of",
+            Self::Attributes => "attributes of",
+            Self::Label => "label of",
+        })
     }
 }
 
@@ -281,5 +460,52 @@ mod tests {
         assert!(found.is_among(&[set("128", "8192", true).digest()]));
         assert!(!found.is_among(&[set("128", "16384", true).digest()]));
         assert!(!found.is_among(&[]));
+    }
+
+    #[test]
+    fn an_account_is_the_planned_one_on_another_day_and_not_with_another_number() {
+        let effect = |passwd: &str, shadow: &str, assumed| Effect {
+            what: What::Account {
+                account: "user ann".into(),
+                lines: [("/etc/passwd", passwd), ("/etc/shadow", shadow)]
+                    .map(|(path, line)| AccountLine {
+                        path: path.into(),
+                        before: None,
+                        after: Some(line.into()),
+                    })
+                    .into(),
+            },
+            undo: UndoClass::Exact,
+            assumed,
+            secret: false,
+        };
+        let planned = effect(
+            "ann:x:1000:1000::/home/ann:/bin/sh",
+            "ann:!:20000:0:99999:7:::",
+            false,
+        );
+        assert_eq!(planned.summary(), "create user ann");
+        let next_day = effect(
+            "ann:x:1000:1000::/home/ann:/bin/sh",
+            "ann:!:20001:0:99999:7:::",
+            false,
+        );
+        assert!(next_day.is_among(&[planned.digest()]));
+        let other = effect(
+            "ann:x:1001:1001::/home/ann:/bin/sh",
+            "ann:!:20000:0:99999:7:::",
+            false,
+        );
+        assert!(!other.is_among(&[planned.digest()]));
+        let assumed = effect(
+            "ann:x:1000:1000::/home/ann:/bin/sh",
+            "ann:!:20000:0:99999:7:::",
+            true,
+        );
+        assert!(other.is_among(&[assumed.digest()]));
+        let mut told = planned.clone();
+        told.conceal();
+        assert_eq!(told.digest(), planned.digest());
+        assert!(!format!("{told:?}").contains("20000"), "{told:?}");
     }
 }

@@ -7,7 +7,10 @@ mod effect;
 mod frame;
 mod message;
 
-pub use effect::{Content, Effect, Entry, INLINE_LIMIT, Meta, UndoClass, UnitAction, What};
+pub use effect::{
+    AccountLine, Content, Effect, Entry, INLINE_LIMIT, Meta, SettingKind, UndoClass, UnitAction,
+    What,
+};
 pub use frame::{FRAME_LIMIT, FrameError, decode, encode};
 pub use message::{
     As, Blob, Finish, FromHost, Hello, Journaled, Json, Locked, Mode, OnlyIf, Outcome, PROTOCOL,

@@ -3,7 +3,7 @@ use serde::{Deserialize, Serialize};
 use crate::Effect;
 
 /// Raised with every change of these types: both ends refuse another number.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;
 
 /// A JSON document as text: postcard cannot carry values of no fixed type.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,8 +25,8 @@ pub enum ToHost {
         /// No more parts follow.
         last: bool,
     },
-    /// Tasks of this epoch run again: the controller has seen the failure that stopped the last one.
-    Epoch(u32),
+    /// The tasks of this lane run again: the controller has seen the failure that stopped it.
+    Clear(u32),
     /// Ends the run on this host; answered by [`FromHost::Finished`].
     Finish(Finish),
     /// Undoes a past run of this host, from its journal; answered by [`FromHost::Finished`].
@@ -71,9 +71,10 @@ pub enum Mode {
 pub struct Task {
     /// Its number in this conversation, rising.
     pub id: u32,
-    /// The epoch that it belongs to: after a failure the host skips what is left of it.
-    pub epoch: u32,
-    /// The items of one loop share a group: a failed item stops the epoch only behind its group.
+    /// The line of tasks that it belongs to: one for each host of a play that works here, be it this one or one that
+    /// delegates to it. A failure stops its own lane only.
+    pub lane: u32,
+    /// The items of one loop share a group: a failed item stops the lane only behind its group.
     pub group: u32,
     /// Its name, for the journal and for messages.
     pub name: String,
@@ -91,7 +92,7 @@ pub struct Task {
     pub environment: Vec<(String, String)>,
     /// `check_mode: true` (only record effects) or `false` (perform even in a plan); none as the conversation says.
     pub check: Option<bool>,
-    /// A failure does not end the epoch.
+    /// A failure does not stop the lane.
     pub ignore_errors: bool,
     /// A constant `changed_when`.
     pub changed: Option<bool>,
@@ -105,6 +106,9 @@ pub struct Task {
     pub planned: Option<Vec<String>>,
     /// Seconds after which the task is stopped; 0 for never.
     pub timeout_s: u32,
+    /// Seconds that it may go on in the background: it ends at once with the job's number, and whatever it does there is
+    /// not undone. None for a task that is waited for.
+    pub background_s: Option<u32>,
 }
 
 /// Whom a task acts as.
@@ -239,7 +243,7 @@ pub enum Status {
     Failed,
     /// A plan cannot say what it does or returns.
     Unknown,
-    /// It was not reached: a task before it in its epoch failed.
+    /// It was not reached: a task before it in its lane failed.
     NotReached,
     /// A handler that nobody notified.
     NotNotified,
@@ -275,6 +279,26 @@ pub enum UndoneState {
     RollbackFailed,
     /// The run is not in this host's journal.
     NotFound,
+}
+
+impl UndoneState {
+    /// The one to worry about more.
+    #[must_use]
+    pub fn worse(self, other: Self) -> Self {
+        let rank = |state| match state {
+            Self::NotFound => 0,
+            Self::Unchanged => 1,
+            Self::Kept => 2,
+            Self::RolledBack => 3,
+            Self::RollbackConflict => 4,
+            Self::RollbackFailed => 5,
+        };
+        if rank(other) > rank(self) {
+            other
+        } else {
+            self
+        }
+    }
 }
 
 /// One effect's undoing.

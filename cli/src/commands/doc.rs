@@ -14,6 +14,9 @@ pub(crate) struct Doc {
     /// Print the manual of all modules as Markdown
     #[arg(long, conflicts_with = "module")]
     markdown: bool,
+    /// Print the manual of `ansible.cfg` as Markdown
+    #[arg(long, conflicts_with_all = ["module", "markdown"])]
+    settings: bool,
     /// The module
     module: Option<String>,
 }
@@ -23,6 +26,7 @@ impl Doc {
         let pages = pages();
         let text = match &self.module {
             _ if self.markdown => markdown(&pages),
+            _ if self.settings => fleet_engine::config::page(),
             Some(name) => one(find(&pages, name)?),
             None => list(&pages),
         };

@@ -79,6 +79,9 @@ impl Host {
     }
 }
 
+/// Seconds to wait for a host's keys, where nobody says.
+const TIMEOUT: u64 = 10;
+
 fn errands(target: &Target, mode: Mode) -> Result<fleet_engine::run::Errands> {
     let setup = Setup::read(target, None, &[])?;
     let settings = setup.settings(target, None)?;
@@ -100,7 +103,7 @@ async fn enroll_hosts(target: &Target, yes: bool, pattern: &str) -> Result<u8> {
         let scan = match enroll::scan(
             &address,
             &known_hosts,
-            Duration::from_secs(target.timeout as u64),
+            Duration::from_secs(target.timeout.map_or(TIMEOUT, |own| own as u64)),
         )
         .await
         {

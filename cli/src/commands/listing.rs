@@ -3,16 +3,21 @@
 use std::collections::BTreeSet;
 
 use anyhow::Result;
-use fleet_engine::run::Run;
+use fleet_engine::{playbook::Step, run::Run};
 
 use crate::{
     error::Mistakes,
     flags::Tasks,
     paint::{HEADING, QUIET, paint},
+    tags::Tags,
 };
 
 /// Prints what was asked for.
 pub(crate) fn list(run: &Run, tasks: &Tasks) -> Result<u8> {
+    let tags = Tags {
+        templar: &run.templar,
+        extra_vars: &run.settings.extra_vars,
+    };
     for (play, hosts) in run.plays().map_err(Mistakes)? {
         anstream::println!("{}", paint(HEADING, play.name.as_str().unwrap_or_default()));
         if tasks.list_hosts {
@@ -21,35 +26,32 @@ pub(crate) fn list(run: &Run, tasks: &Tasks) -> Result<u8> {
                 anstream::println!("    {host}");
             }
         }
-        let chosen = || {
-            play.all_tasks()
-                .filter(|task| run.settings.tags.takes(task))
-        };
+        let steps = play.sections.iter().flatten().flat_map(Step::tasks);
+        let chosen: Vec<_> = steps
+            .map(|task| (task, tags.of(&play, task)))
+            .filter(|(_, own)| run.settings.tags.takes_tags(own))
+            .collect();
         if tasks.list_tasks {
             anstream::println!("  tasks:");
-            for task in chosen() {
-                let tags = task.directives.tags.join(", ");
-                let tags = if tags.is_empty() {
-                    tags
-                } else {
-                    format!("  [{tags}]")
+            for (task, own) in &chosen {
+                let own = match own.as_slice() {
+                    [] => String::new(),
+                    own => format!("  [{}]", own.join(", ")),
                 };
                 anstream::println!(
                     "    {}{}",
-                    task.title(),
-                    paint(QUIET, format!("  {}{tags}", task.place()))
+                    task.full_title(),
+                    paint(QUIET, format!("  {}{own}", task.place()))
                 );
             }
         }
         if tasks.list_tags {
-            let tags: BTreeSet<&str> = chosen()
-                .flat_map(|task| &task.directives.tags)
+            let all: BTreeSet<&str> = chosen
+                .iter()
+                .flat_map(|(_, own)| own)
                 .map(String::as_str)
                 .collect();
-            anstream::println!(
-                "  tags: {}",
-                tags.into_iter().collect::<Vec<_>>().join(", ")
-            );
+            anstream::println!("  tags: {}", all.into_iter().collect::<Vec<_>>().join(", "));
         }
     }
     Ok(0)

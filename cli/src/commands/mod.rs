@@ -3,11 +3,16 @@
 pub(crate) mod apply;
 pub(crate) mod bench;
 pub(crate) mod doc;
+pub(crate) mod exec;
 pub(crate) mod facts;
 pub(crate) mod host;
 pub(crate) mod inventory;
 pub(crate) mod listing;
 pub(crate) mod plan;
+pub(crate) mod play;
+mod play_list;
 pub(crate) mod rollback;
 pub(crate) mod runs;
+pub(crate) mod schema;
 pub(crate) mod validate;
+pub(crate) mod vault;

@@ -186,7 +186,7 @@ impl Lines {
 impl Reporter for Lines {
     fn event(&mut self, event: &Event) {
         match event {
-            Event::PlayStarted { play, hosts } => {
+            Event::PlayStarted { play, hosts, .. } => {
                 self.hosts = hosts.len();
                 self.told.clear();
                 if !self.style.quiet {
@@ -248,9 +248,22 @@ impl Reporter for Lines {
                 let host = host.as_deref().unwrap_or_default();
                 self.say(&format!("  {} {host} {text}", paint(CHANGED, "warning")));
             }
+            Event::Retrying {
+                host, task, left, ..
+            } if self.style.verbose > 0 && !self.style.quiet => {
+                self.say(&format!(
+                    "  {} {} {}, {left} tries left",
+                    paint(CHANGED, "again   "),
+                    paint(HEADING, host),
+                    task.name
+                ));
+            }
             Event::RunStarted { .. }
+            | Event::Retrying { .. }
             | Event::HostEnded { .. }
             | Event::TaskStarted { .. }
+            | Event::Included { .. }
+            | Event::NoHostsLeft
             | Event::PlayEnded { .. }
             | Event::RunEnded { .. } => {}
         }

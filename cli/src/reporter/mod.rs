@@ -1,5 +1,6 @@
 //! Readers of a run's events that show them: lines, a live display, or JSON.
 
+pub(crate) mod ansible;
 mod json;
 mod lines;
 mod live;

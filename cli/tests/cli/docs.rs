@@ -22,6 +22,23 @@ fn the_page_of_the_modules_is_what_the_program_prints() {
     );
 }
 
+/// To make it anew: `fleetctl doc --settings > docs/ansible-cfg.md`.
+#[test]
+fn the_page_of_the_settings_is_what_the_program_prints() {
+    let made = Desk::new().output("doc --settings");
+    let made = String::from_utf8(made.stdout).unwrap();
+    let kept = include_str!("../../../docs/ansible-cfg.md");
+    let differs = made
+        .lines()
+        .zip(kept.lines())
+        .find(|(made, kept)| made != kept);
+    assert_eq!(
+        differs, None,
+        "run `fleetctl doc --settings > docs/ansible-cfg.md`"
+    );
+    assert_eq!(made.len(), kept.len());
+}
+
 #[test]
 fn one_module_is_shown_with_its_arguments() {
     let desk = Desk::new();

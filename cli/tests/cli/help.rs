@@ -749,41 +749,42 @@ fn of_host_journal() {
 #[test]
 fn of_inventory() {
     insta::assert_snapshot!(help("inventory"), @"
-    Show an inventory: as JSON, as YAML, as a graph, or one host's variables
+    Show an inventory: as JSON, YAML or TOML, as a graph, or one host's variables
 
-    Usage: fleetctl inventory [OPTIONS]
+    Usage: fleetctl inventory [OPTIONS] [GROUP]
+
+    Arguments:
+      [GROUP]  With `--graph`: the group to begin with
 
     Options:
-      -v...              Say more (`-vv` for still more)
-          --list         All groups, hosts and variables
-          --host <HOST>  One host's variables
-          --graph        The groups as a tree
-          --vars         With `--graph`: show variables, too
-          --export       With `--list`: variables at their groups instead of at each host
-      -y, --yaml         YAML instead of JSON
-      -h, --help         Print help
+          --list           All groups, hosts and variables
+          --host <HOST>    One host's variables
+          --graph          The groups as a tree
+          --vars           With `--graph`: show variables, too
+          --export         With `--list`: variables at their groups instead of at each host
+      -y, --yaml           YAML instead of JSON
+          --toml           TOML instead of JSON
+          --output <FILE>  With `--list`: write it to this file
+      -v...                Say more
+      -h, --help           Print help
 
     Hosts:
       -i, --inventory <INVENTORY>  An inventory: a file, a directory, a script, or `host1,host2,`
-                                   (repeatable)
-      -l, --limit <PATTERN>        Only these of the play's hosts: a pattern, or `@file`
-      -f, --forks <N>              How many hosts to work on at the same time [default: 50]
-
-    Connection:
-      -u, --user <USER>                  Log in as this user where the inventory names none
-          --private-key <FILE>           A private key to log in with
-      -c, --connection <KIND>            `ssh` or `local`, where the inventory says nothing
-      -T, --timeout <SECONDS>            Seconds to wait for a connection [default: 10]
-          --ssh-common-args <ARGS>       More arguments for every ssh command
-          --ssh-extra-args <ARGS>        More arguments for ssh, after those
-      -b, --become                       Become root for every task
-          --become-user <USER>           The user to become
-      -K, --ask-become-pass              Ask for the sudo password
-          --become-password-file <FILE>  Read the sudo password from a file
+                                   (repeatable) [alias: --inventory-file]
+      -l, --limit <PATTERN>        Only these hosts: a pattern, or `@file`
 
     Variables:
-      -e, --extra-vars <VARS>  A variable `name=value`, JSON, YAML, or `@file`; wins over every other
-                               (repeatable)
+          --playbook-dir <DIR>  A directory whose `group_vars` and `host_vars` count as those beside a
+                                playbook
+      -e, --extra-vars <VARS>   A variable `name=value`, JSON, YAML, or `@file`, for constructed
+                                inventories (repeatable)
+
+    Vault:
+          --vault-id <ID>               A vault secret as `LABEL@SOURCE`: a file, a program that prints
+                                        it, or `prompt` (repeatable)
+          --vault-password-file <FILE>  A file with a vault's password, or a program that prints it
+                                        (repeatable)
+      -J, --ask-vault-password          Ask for the vault's password [alias: --ask-vault-pass]
     --- exit 0
     ");
 }

@@ -208,16 +208,4 @@ fn flags_that_make_no_sense() {
     error: there was no apply yet: $DESK/.local/state/fleetctl/runs holds none
     --- exit 11
     ");
-    insta::assert_snapshot!(desk.run("inventory -i hosts.yml"), @"
-    --- stderr
-    error: say one of `--list`, `--host HOST` and `--graph`
-    --- exit 11
-    ");
-    insta::assert_snapshot!(desk.run("inventory -i hosts.yml --host web3"), @"
-    --- stderr
-    error[F0204]: no host `web3` in the inventory
-     |
-     = help: did you mean `web1`?
-    --- exit 11
-    ");
 }

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the message")]
 
+mod ansible_cfg;
 mod desk;
 mod docs;
 mod help;
@@ -9,4 +10,6 @@ mod inventories;
 mod json;
 mod local;
 mod playbooks;
+mod shown;
 mod undefined;
+mod vault;

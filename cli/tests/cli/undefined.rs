@@ -24,7 +24,7 @@ fn a_variable_that_is_not_there_stops_the_host_with_nothing_changed() {
             +one
             \ No newline at end of file
       ! then  site.yml:8
-          error[F0301]: `prot` is undefined
+          error[F0301]: 'prot' is undefined
             --> site.yml:11:29
              |
           11 |         content: "listen {{ prot }}"
@@ -40,7 +40,7 @@ fn a_variable_that_is_not_there_stops_the_host_with_nothing_changed() {
       changed  localhost first  site.yml:6
           create $DESK/one
       failed   localhost then  site.yml:8
-          error[F0301]: `prot` is undefined
+          error[F0301]: 'prot' is undefined
             --> site.yml:11:29
              |
           11 |         content: "listen {{ prot }}"
@@ -66,7 +66,7 @@ fn a_variable_that_is_not_there_in_a_template_file() {
     insta::assert_snapshot!(desk.run("plan -i here.yml site.yml"), @"
     localhost
       ! template  site.yml:5
-          error[F0301]: `prot` is undefined
+          error[F0301]: 'prot' is undefined
            --> templates/a.j2:2:11
             |
           2 | listen {{ prot }};
@@ -85,7 +85,7 @@ fn a_variable_that_is_not_there_in_a_condition() {
     insta::assert_snapshot!(desk.run("plan -i here.yml site.yml"), @"
     localhost
       ! command  site.yml:5
-          error[F0301]: `nginx_is_wanted` is undefined
+          error[F0301]: 'nginx_is_wanted' is undefined
            --> site.yml:6:13
             |
           6 |       when: nginx_is_wanted

@@ -16,20 +16,22 @@ use super::{
     mistake::{code, mistake, placeless, placeless_oddity},
     vars::{Origin, VarMap, Variable},
 };
+use crate::vault::Vault;
 
 /// The endings of files of variables, in the order in which they are looked for.
 const ENDINGS: [&str; 4] = ["", ".yml", ".yaml", ".json"];
 
 /// All folders that may hold files of variables, and what was read of them.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Beside {
     /// In order of precedence, low to high.
     folders: Vec<Folder>,
     pub(super) warnings: Vec<Diagnostic>,
+    vault: Vault,
 }
 
 /// A folder that has `group_vars` or `host_vars` in it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Folder {
     playbook: bool,
     groups: Files,
@@ -37,7 +39,7 @@ struct Folder {
 }
 
 /// One `group_vars` or `host_vars`.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Files {
     path: PathBuf,
     /// What lies in it, listed once, so that ten thousand hosts need no look at the disk each.
@@ -48,8 +50,15 @@ struct Files {
 impl Beside {
     /// Looks beside the inventory sources and the playbook. A folder given twice counts where it was
     /// given last.
-    pub(super) fn find(inventory: &[PathBuf], playbook: &[PathBuf]) -> (Beside, Vec<Diagnostic>) {
-        let mut beside = Beside::default();
+    pub(super) fn find(
+        inventory: &[PathBuf],
+        playbook: &[PathBuf],
+        vault: &Vault,
+    ) -> (Beside, Vec<Diagnostic>) {
+        let mut beside = Beside {
+            vault: vault.clone(),
+            ..Beside::default()
+        };
         let mut errors = Vec::new();
         for (kind, dirs) in [(false, inventory), (true, playbook)] {
             for (at, dir) in dirs.iter().enumerate() {
@@ -90,13 +99,13 @@ impl Beside {
                 let origin = || Origin::Group(name.as_str().into());
                 folder
                     .groups
-                    .read(name, origin, &mut self.warnings, &mut errors);
+                    .read(name, origin, &self.vault, &mut self.warnings, &mut errors);
             }
             for name in hosts.clone() {
                 let origin = || Origin::Host(name.as_str().into());
                 folder
                     .hosts
-                    .read(name, origin, &mut self.warnings, &mut errors);
+                    .read(name, origin, &self.vault, &mut self.warnings, &mut errors);
             }
         }
         errors
@@ -169,6 +178,7 @@ impl Files {
         &mut self,
         name: &str,
         origin: impl FnOnce() -> Origin,
+        vault: &Vault,
         warnings: &mut Vec<Diagnostic>,
         errors: &mut Vec<Diagnostic>,
     ) {
@@ -203,7 +213,7 @@ impl Files {
         let mut vars = VarMap::new();
         let origin = origin();
         for file in &files {
-            if let Err(error) = read_file(file, &origin, &mut vars, warnings) {
+            if let Err(error) = read_file(file, &origin, vault, &mut vars, warnings) {
                 errors.push(error);
             }
         }
@@ -240,11 +250,12 @@ fn list(path: &Path, files: &mut Vec<PathBuf>) -> Result<(), Diagnostic> {
 fn read_file(
     path: &Path,
     origin: &Origin,
+    vault: &Vault,
     vars: &mut VarMap,
     warnings: &mut Vec<Diagnostic>,
 ) -> Result<(), Diagnostic> {
     let bytes = fs::read(path).map_err(|error| unreadable(path, &error))?;
-    let source = Source::from_bytes(path, plain_bytes(path, bytes)?)?;
+    let source = Source::from_bytes(path, vault.plain(path, bytes)?)?;
     let loaded = fleet_yaml::load(Arc::clone(&source))?;
     warnings.extend(loaded.warnings);
     let mut documents = loaded.documents.into_iter();
@@ -288,21 +299,6 @@ fn read_file(
         );
     }
     Ok(())
-}
-
-/// The bytes of a file in plain. Whole-file vaults are opened here, once there is a vault.
-pub(super) fn plain_bytes(path: &Path, bytes: Vec<u8>) -> Result<Vec<u8>, Diagnostic> {
-    if bytes.starts_with(b"$ANSIBLE_VAULT;") {
-        let text = String::from_utf8_lossy(&bytes).into_owned();
-        let end = text.find('\n').unwrap_or(text.len());
-        return Err(mistake(
-            code::VAULT,
-            &Source::new(path, text).span(0, end),
-            "the file is encrypted by ansible-vault, which is not supported yet",
-        )
-        .with_help("decrypt it with `ansible-vault decrypt` to use it"));
-    }
-    Ok(bytes)
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> Diagnostic {
@@ -409,9 +405,10 @@ mod tests {
             ("inv/group_vars/web", ""),
             ("inv/host_vars/h.yml", "---\n# none\n"),
         ]);
+        let choice = super::super::show::Choice::default();
         assert_eq!(
-            super::super::show::host(&lab.load(&["inv"]), "h").unwrap(),
-            json!({})
+            super::super::show::host(&lab.load(&["inv"]), "h", choice).unwrap(),
+            "{}"
         );
     }
 
@@ -426,13 +423,11 @@ mod tests {
             ("host_vars/nobody.yml", "not looked at: [\n"),
         ]);
         insta::assert_snapshot!(lab.errors(&["i.ini"]), @"
-        error[F0208]: the file is encrypted by ansible-vault, which is not supported yet
-         --> group_vars/all:1:1
+        error[F0802]: the vault is damaged: the hex does not hold salt, check sum and text: a part is missing
+         --> group_vars/all:2:1
           |
-        1 | $ANSIBLE_VAULT;1.1;AES256
-          | ^^^^^^^^^^^^^^^^^^^^^^^^^
-          |
-          = help: decrypt it with `ansible-vault decrypt` to use it
+        2 | 6162
+          | ^^^^
 
         error[F0207]: a list instead of variables
          --> group_vars/web.yml:1:1

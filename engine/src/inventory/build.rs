@@ -3,22 +3,83 @@
 use std::sync::Arc;
 
 use fleet_yaml::{Diagnostic, Node, Span};
+use indexmap::IndexSet;
 
 use super::{
+    LoadOptions, Unparsed,
     graph::{ALL_INDEX, Graph, Mention},
-    mistake::{code, mistake},
+    mistake::{code, mistake, placeless_oddity},
     range,
 };
+use crate::config::GroupNames;
 
 /// Hosts and groups so far, and what was wrong with their sources.
-#[derive(Default)]
 pub(super) struct Build {
     pub(super) graph: Graph,
     pub(super) errors: Vec<Diagnostic>,
     pub(super) warnings: Vec<Diagnostic>,
+    /// Whether what Ansible passes over with a warning is no error.
+    pub(super) lenient: bool,
+    group_names: GroupNames,
+    /// Names of groups that are no names of variables.
+    odd_names: IndexSet<String>,
 }
 
 impl Build {
+    pub(super) fn new(options: &LoadOptions) -> Build {
+        Build {
+            graph: Graph::default(),
+            errors: Vec::new(),
+            warnings: Vec::new(),
+            lenient: options.unparsed != Unparsed::Error,
+            group_names: options.group_names,
+            odd_names: IndexSet::new(),
+        }
+    }
+
+    /// The group of this name, made where it is new.
+    pub(super) fn group(&mut self, name: &str) -> usize {
+        let name = self.group_name(name);
+        self.graph.group(&name)
+    }
+
+    /// The name that a group has here: as written, or made a name of a variable, as the settings want it.
+    pub(super) fn group_name(&mut self, name: &str) -> String {
+        let safe = safe_name(name);
+        if safe == name {
+            return safe;
+        }
+        self.odd_names.insert(name.to_owned());
+        match self.group_names {
+            GroupNames::Never | GroupNames::Ignore => name.to_owned(),
+            GroupNames::Always | GroupNames::Silently => safe,
+        }
+    }
+
+    /// Tells of the names of groups that were odd, all in one.
+    pub(super) fn told_names(&mut self) {
+        let what = match self.group_names {
+            GroupNames::Never => "but not replaced",
+            GroupNames::Always => "and automatically replaced",
+            GroupNames::Ignore | GroupNames::Silently => return,
+        };
+        if self.odd_names.is_empty() {
+            return;
+        }
+        let names: Vec<&str> = self.odd_names.iter().map(String::as_str).collect();
+        let warning = placeless_oddity(
+            code::GROUP,
+            format!(
+                "Invalid characters were found in group names {what}: {}",
+                names.join(", ")
+            ),
+        );
+        self.warnings.push(
+            warning.with_help(
+                "use letters, digits and `_`, or set `force_valid_group_names = ignore`",
+            ),
+        );
+    }
     /// The hosts that a pattern such as `web[01:20]:2222` names, made where they are new.
     pub(super) fn hosts(
         &mut self,
@@ -125,4 +186,15 @@ impl Build {
     pub(super) fn note(&mut self, result: Result<(), Diagnostic>) {
         self.errors.extend(result.err());
     }
+}
+
+/// A name with `_` in place of what no name of a variable has.
+pub(super) fn safe_name(name: &str) -> String {
+    let fits = |at: usize, char: char| {
+        char == '_' || char.is_alphabetic() || (at > 0 && char.is_alphanumeric())
+    };
+    let letters = name.chars().enumerate();
+    letters
+        .map(|(at, char)| if fits(at, char) { char } else { '_' })
+        .collect()
 }

@@ -148,7 +148,8 @@ impl Reader<'_> {
                 return Err(meant(mistake, kind, ["hosts", "children", "vars"]));
             }
         };
-        self.group = group.to_owned();
+        let group = &build.group_name(group);
+        self.group = group.clone();
         match self.section {
             Section::Vars if !build.graph.groups.contains_key(group) => {
                 self.promise(group, self.span(start, start + group.len()));
@@ -265,6 +266,7 @@ impl Reader<'_> {
             );
         }
         let parent = build.graph.group(&self.group);
+        let name = &build.group_name(name);
         match build.graph.groups.get_index_of(name) {
             Some(child) => build.contain(parent, child, &span),
             None => {
@@ -315,6 +317,11 @@ fn node(literal: Literal, span: &Span) -> Node {
         Literal::Float(value) => {
             let mut node = Node::from_json(&value.into(), span);
             node.kind = Kind::Float(value);
+            node
+        }
+        Literal::Bytes(text) => {
+            let mut node = Node::string(&text, span);
+            node.tag = Some("unsafe".into());
             node
         }
         // As in YAML, what is too large stays a text.

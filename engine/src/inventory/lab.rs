@@ -46,7 +46,7 @@ impl Lab {
             &sources,
             &LoadOptions {
                 playbook_dirs,
-                run_scripts: true,
+                ..LoadOptions::default()
             },
         )
     }
@@ -120,5 +120,6 @@ pub(super) fn members<'a>(inventory: &'a Inventory, group: &str) -> Vec<&'a str>
 
 /// What a variable of a host comes to, as JSON.
 pub(super) fn var(inventory: &Inventory, host: &str, name: &str) -> serde_json::Value {
-    super::show::host(inventory, host).unwrap()[name].clone()
+    let vars = super::show::host(inventory, host, super::show::Choice::default()).unwrap();
+    serde_json::from_str::<serde_json::Value>(&vars).unwrap()[name].clone()
 }

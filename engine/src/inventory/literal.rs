@@ -1,8 +1,8 @@
 //! Python literals, as `ast.literal_eval` reads them: the rule for values in INI inventories.
 //!
 //! A value that is no literal stays the string that it is, so `flag=False` is a boolean while
-//! `flag=false` is the string `false`. Tuples and sets become lists. Complex numbers and byte
-//! strings, which no inventory needs, are left as strings.
+//! `flag=false` is the string `false`. Tuples and sets become lists, byte strings texts that are data, and
+//! complex numbers and `...` the strings that they are.
 
 /// A value read from a Python literal.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,6 +19,8 @@ pub(super) enum Literal {
     Float(f64),
     /// A quoted string.
     Str(String),
+    /// A byte string: no template, ever.
+    Bytes(String),
     /// A list, a tuple or a set.
     List(Vec<Literal>),
     /// A dictionary; a repeated key keeps its first place and its last value.
@@ -102,6 +104,7 @@ impl Reader<'_> {
             '(' => self.parenthesised(),
             '{' => self.dict_or_set(),
             '\'' | '"' => self.strings(),
+            '.' if self.eat("...") => Some(Literal::Str("...".to_owned())),
             '+' | '-' | '.' | '0'..='9' => self.signed(),
             _ => self.word(),
         }
@@ -218,6 +221,13 @@ impl Reader<'_> {
             "set" => {
                 self.rest = rest;
                 return (self.eat("(") && self.eat(")")).then_some(Literal::List(Vec::new()));
+            }
+            "b" | "B" if rest.starts_with(['\'', '"']) => {
+                self.rest = rest;
+                return match self.strings()? {
+                    Literal::Str(text) if text.is_ascii() => Some(Literal::Bytes(text)),
+                    _ => None,
+                };
             }
             "r" | "R" | "u" | "U" if rest.starts_with(['\'', '"']) => return self.strings(),
             _ => return None,
@@ -336,6 +346,10 @@ fn number(word: &str) -> Option<Literal> {
         return None;
     }
     let plain = lower.replace('_', "");
+    if let Some(imaginary) = plain.strip_suffix('j') {
+        let number: f64 = imaginary.parse().ok()?;
+        return Some(Literal::Str(format!("{number}j")));
+    }
     if plain.bytes().all(|byte| byte.is_ascii_digit()) {
         let digits = plain.trim_start_matches('0');
         if digits.is_empty() {
@@ -467,9 +481,24 @@ mod tests {
         ] {
             assert_eq!(parse(written), Some(Literal::Float(value)), "{written}");
         }
-        for string in ["1.2.3.4", "10.0.0.1", "e3", ".", "1e", "1j", "1.2.3"] {
+        for string in ["1.2.3.4", "10.0.0.1", "e3", ".", "1e", "1.2.3"] {
             assert_eq!(parse(string), None, "{string}");
         }
+    }
+
+    #[test]
+    fn what_json_has_not_got_becomes_texts_and_lists() {
+        let items = vec![
+            Literal::Str("...".to_owned()),
+            Literal::Str("1j".to_owned()),
+            Literal::List(Vec::new()),
+            Literal::List(vec![Literal::Int(1), Literal::Int(2)]),
+            Literal::Bytes("x".to_owned()),
+        ];
+        assert_eq!(
+            parse("[..., 1j, set(), {1, 2}, b'x']"),
+            Some(Literal::List(items))
+        );
     }
 
     #[test]
@@ -481,7 +510,7 @@ mod tests {
         assert_eq!(parse(r"r'a\n'"), text(r"a\n"));
         assert_eq!(parse("u'x'"), text("x"));
         assert_eq!(parse("'''it's'''"), text("it's"));
-        for string in ["'a", "f'x'", "'a' b", "'a\nb'", "b'x'"] {
+        for string in ["'a", "f'x'", "'a' b", "'a\nb'", "b'ü'"] {
             assert_eq!(parse(string), None, "{string}");
         }
     }

@@ -8,16 +8,23 @@ use std::{
     sync::Arc,
 };
 
-use fleet_yaml::{Diagnostic, Source};
+use fleet_yaml::{Diagnostic, Node, Severity, Source};
+use indexmap::IndexMap;
+use regex::Regex;
 
 use super::{
     Inventory,
-    beside::{self, Beside},
+    beside::Beside,
     build::Build,
-    graph::{Mention, UNGROUPED},
+    graph::{Graph, Mention, UNGROUPED},
     ini,
     mistake::{code, mistake, placeless, placeless_oddity},
-    script, yaml,
+    plugin, script, toml, yaml,
+};
+use crate::{
+    config::{Config, GroupNames, VarsLevel},
+    template::{NoController, Templar, TemplateSettings},
+    vault::Vault,
 };
 
 /// What an inventory is loaded with besides its sources.
@@ -27,22 +34,128 @@ pub struct LoadOptions {
     pub playbook_dirs: Vec<PathBuf>,
     /// Whether executable sources may be run.
     pub run_scripts: bool,
+    /// What becomes of a source that cannot be read.
+    pub unparsed: Unparsed,
+    /// The formats that a source may have, by the names of Ansible's plugins.
+    pub enabled: Vec<String>,
+    /// Endings of files in a folder that are no sources.
+    pub ignore_endings: Vec<String>,
+    /// Regular expressions for names in a folder that are no sources.
+    pub ignore_patterns: Vec<String>,
+    /// Endings of files that are YAML.
+    pub yaml_endings: Vec<String>,
+    /// What is done to names of groups that are no names of variables.
+    pub group_names: GroupNames,
+    /// The order of the variables of groups, low to high.
+    pub precedence: Vec<VarsLevel>,
+    /// Opens what is encrypted: see [`LoadOptions::with_vault`].
+    pub vault: Vault,
+    /// Renders the expressions of constructed inventories.
+    pub templar: Templar,
+    /// Extra variables that such expressions see, where the inventory asks for them.
+    pub extra_vars: IndexMap<String, Node>,
+    /// Whether they see them even if it does not.
+    pub use_extra_vars: bool,
+}
+
+/// What becomes of a source that cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unparsed {
+    /// It is an error.
+    Error,
+    /// It is warned of, as Ansible does, and nothing of it counts.
+    Warning {
+        /// Whether it is an error, still, if no source can be read.
+        unless_all: bool,
+        /// Whether it is warned of that no source could be read.
+        tell: bool,
+    },
+}
+
+impl LoadOptions {
+    /// As the settings want it, with the defaults of Ansible: what cannot be read is warned of.
+    #[must_use]
+    pub fn as_ansible(config: &Config) -> Self {
+        Self {
+            unparsed: if config.inventory_any_unparsed_is_failed() {
+                Unparsed::Error
+            } else {
+                Unparsed::Warning {
+                    unless_all: config.inventory_unparsed_is_failed(),
+                    tell: config.inventory_unparsed_warning(),
+                }
+            },
+            group_names: config.force_valid_group_names(),
+            ..Self::strict(config)
+        }
+    }
+
+    /// As the settings want it, except that every source must be readable.
+    #[must_use]
+    pub fn strict(config: &Config) -> Self {
+        let controller = Arc::new(NoController);
+        Self {
+            playbook_dirs: Vec::new(),
+            run_scripts: true,
+            unparsed: Unparsed::Error,
+            enabled: config.inventory_enabled().to_vec(),
+            ignore_endings: config.inventory_ignore_extensions().to_vec(),
+            ignore_patterns: config.inventory_ignore_patterns().to_vec(),
+            yaml_endings: config.yaml_valid_extensions().to_vec(),
+            group_names: match config.force_valid_group_names() {
+                GroupNames::Never => GroupNames::Ignore,
+                other => other,
+            },
+            precedence: config.precedence().to_vec(),
+            templar: Templar::new(TemplateSettings {
+                search_path: Vec::new(),
+                playbook_dir: PathBuf::new(),
+                controller,
+                vault: Vault::default(),
+            }),
+            vault: Vault::default(),
+            extra_vars: IndexMap::new(),
+            use_extra_vars: config.inventory_use_extra_vars(),
+        }
+    }
+
+    /// The same with what opens encrypted files and values.
+    #[must_use]
+    pub fn with_vault(mut self, vault: &Vault) -> LoadOptions {
+        self.vault = vault.clone();
+        self.templar = self.templar.with_vault(vault);
+        self
+    }
+
+    /// Whether one of these formats may be read.
+    fn enables(&self, plugins: &[&str]) -> bool {
+        self.enabled.iter().any(|enabled| {
+            let enabled = enabled.strip_prefix("ansible.builtin.").unwrap_or(enabled);
+            plugins.contains(&enabled)
+        })
+    }
 }
 
 impl Default for LoadOptions {
     fn default() -> LoadOptions {
-        LoadOptions {
-            playbook_dirs: Vec::new(),
-            run_scripts: true,
-        }
+        LoadOptions::strict(&Config::default())
     }
 }
 
-/// Files in a folder of sources that are none: by name, then by ending.
+/// The inventories that the settings name. Where they name none, and there is none at the usual place, there are none.
+#[must_use]
+pub fn sources(config: &Config) -> Vec<String> {
+    let written = config.origin("inventory").is_some();
+    config
+        .inventory()
+        .iter()
+        .filter(|path| written || path.exists())
+        .map(|path| path.to_string_lossy().into_owned())
+        .collect()
+}
+
+/// Names in a folder of sources that are none.
 const NO_SOURCES: [&str; 3] = ["group_vars", "host_vars", "vars_plugins"];
-const NO_SOURCE_ENDINGS: [&str; 12] = [
-    ".pyc", ".pyo", ".swp", ".bak", "~", ".rpm", ".md", ".txt", ".rst", ".orig", ".cfg", ".retry",
-];
 
 impl Inventory {
     /// Reads sources in order (a file, a script, a folder of both, or hosts with commas:
@@ -55,28 +168,31 @@ impl Inventory {
         sources: &[String],
         options: &LoadOptions,
     ) -> Result<(Inventory, Vec<Diagnostic>), Vec<Diagnostic>> {
-        let mut build = Build::default();
-        let mut dirs = Vec::new();
+        let mut build = Build::new(options);
+        let mut loader = Loader {
+            options,
+            ignored: patterns(&options.ignore_patterns, &mut build.errors),
+            dirs: Vec::new(),
+        };
+        let mut any = false;
         for source in sources {
-            let path = Path::new(source);
-            if path.exists() {
-                read(&mut build, path, options);
-                let dir = if path.is_dir() {
-                    Some(path)
-                } else {
-                    path.parent()
-                };
-                dirs.extend(dir.map(Path::to_owned));
-            } else if source.contains(',') {
-                list(&mut build, source);
-            } else {
-                build.errors.push(
-                    placeless(code::SOURCE, format!("no inventory source `{source}`")).with_help(
-                        format!("to name a host, write a comma behind it: `{source},`"),
-                    ),
-                );
+            let before = build.errors.len();
+            let parsed = loader.source(&mut build, source);
+            any |= parsed;
+            if !parsed {
+                loader.unparsed(&mut build, source);
+            }
+            if !parsed && !build.lenient && build.errors.len() == before {
+                build.errors.push(placeless(
+                    code::SOURCE,
+                    format!("there is no source in the inventory folder `{source}`"),
+                ));
             }
         }
+        if !any {
+            loader.none(&mut build);
+        }
+        build.told_names();
         for host in build.graph.hosts.values() {
             if build.graph.groups.contains_key(&host.name) {
                 let warning = placeless_oddity(
@@ -90,10 +206,10 @@ impl Inventory {
                 });
             }
         }
-        let (beside, errors) = Beside::find(&dirs, &options.playbook_dirs);
+        let (beside, errors) = Beside::find(&loader.dirs, &options.playbook_dirs, &options.vault);
         let mut failed = build.errors;
         failed.extend(errors);
-        match Inventory::over(build.graph, beside) {
+        match Inventory::over(build.graph, beside, options.precedence.clone()) {
             Ok(mut inventory) if failed.is_empty() => {
                 let mut warnings = build.warnings;
                 warnings.append(&mut inventory.beside.warnings);
@@ -105,6 +221,353 @@ impl Inventory {
                 Err(failed)
             }
         }
+    }
+}
+
+/// The expressions among texts.
+fn patterns(texts: &[String], errors: &mut Vec<Diagnostic>) -> Vec<Regex> {
+    let mut patterns = Vec::new();
+    for text in texts {
+        match Regex::new(text) {
+            Ok(pattern) => patterns.push(pattern),
+            Err(error) => errors.push(
+                Diagnostic::error(
+                    Source::new("inventory_ignore_patterns", text.as_str()).span(0, text.len()),
+                    format!("`{text}` is no regular expression"),
+                )
+                .with_code(code::SOURCE)
+                .with_help(error.to_string()),
+            ),
+        }
+    }
+    patterns
+}
+
+/// How things were before a source was read.
+struct Before {
+    errors: usize,
+    /// Where a source that cannot be read is no error.
+    graph: Option<Graph>,
+}
+
+impl Before {
+    fn reading(build: &Build) -> Before {
+        Before {
+            errors: build.errors.len(),
+            graph: build.lenient.then(|| build.graph.clone()),
+        }
+    }
+}
+
+/// Reads sources.
+struct Loader<'a> {
+    options: &'a LoadOptions,
+    ignored: Vec<Regex>,
+    /// The folders that may have files of variables in them, so far.
+    dirs: Vec<PathBuf>,
+}
+
+impl Loader<'_> {
+    /// Reads a source; says whether it could be read.
+    fn source(&mut self, build: &mut Build, source: &str) -> bool {
+        let path = Path::new(source);
+        if path.exists() {
+            let dir = if path.is_dir() {
+                Some(path)
+            } else {
+                path.parent()
+            };
+            self.dirs.extend(dir.map(Path::to_owned));
+            return self.read(build, path);
+        }
+        let before = Before::reading(build);
+        if source.contains(',') && self.options.enables(&["host_list", "advanced_host_list"]) {
+            list(build, source);
+            let advanced = self.options.enables(&["advanced_host_list"]);
+            let plugin = if advanced {
+                "advanced_host_list"
+            } else {
+                "host_list"
+            };
+            return self.judged(build, before, plugin);
+        }
+        if self.options.unparsed == Unparsed::Error {
+            build.errors.push(
+                placeless(code::SOURCE, format!("no inventory source `{source}`")).with_help(
+                    format!("to name a host, write a comma behind it: `{source},`"),
+                ),
+            );
+        }
+        false
+    }
+
+    /// Whether nothing has gone wrong since. Where that is no error, what has is warned of, and nothing of the source counts.
+    fn judged(&self, build: &mut Build, before: Before, plugin: &str) -> bool {
+        let failed = build.errors.len() > before.errors;
+        if let Some(graph) = before.graph.filter(|_| failed) {
+            build.graph = graph;
+            for mut mistake in build.errors.drain(before.errors..) {
+                mistake.severity = Severity::Warning;
+                mistake.message = format!(
+                    "Failed to parse inventory with '{plugin}' plugin: {}",
+                    mistake.message
+                );
+                build.warnings.push(mistake);
+            }
+        }
+        !failed
+    }
+
+    /// A source could not be read.
+    fn unparsed(&self, build: &mut Build, source: &str) {
+        if self.options.unparsed != Unparsed::Error {
+            build.warnings.push(placeless_oddity(
+                code::SOURCE,
+                format!(
+                    "Unable to parse {} as an inventory source",
+                    absolute(source)
+                ),
+            ));
+        }
+    }
+
+    /// No source could be read.
+    fn none(&self, build: &mut Build) {
+        let Unparsed::Warning { unless_all, tell } = self.options.unparsed else {
+            return;
+        };
+        if unless_all {
+            build.errors.push(placeless(
+                code::SOURCE,
+                "No inventory was parsed, please check your configuration and options",
+            ));
+        } else if tell {
+            build.warnings.push(placeless_oddity(
+                code::SOURCE,
+                "No inventory was parsed, only implicit localhost is available",
+            ));
+        }
+    }
+
+    /// Reads a file or a folder; says whether it, or something in it, could be read.
+    fn read(&mut self, build: &mut Build, path: &Path) -> bool {
+        let read = if path.is_dir() {
+            self.folder(build, path)
+        } else {
+            self.file(build, path)
+        };
+        read.unwrap_or_else(|error| {
+            let before = Before::reading(build);
+            build.errors.push(placeless(
+                code::SOURCE,
+                format!("cannot read inventory source `{}`: {error}", path.display()),
+            ));
+            self.judged(build, before, "auto")
+        })
+    }
+
+    /// Reads all sources in a folder, sorted by name.
+    fn folder(&mut self, build: &mut Build, path: &Path) -> io::Result<bool> {
+        let mut names = fs::read_dir(path)?
+            .map(|entry| entry.map(|entry| entry.file_name()))
+            .collect::<io::Result<Vec<_>>>()?;
+        names.sort();
+        let mut any = false;
+        for name in names {
+            let text = name.to_string_lossy();
+            let endings = &self.options.ignore_endings;
+            let ignored = text.starts_with('.')
+                || NO_SOURCES.contains(&&*text)
+                || endings.iter().any(|ending| text.ends_with(ending.as_str()))
+                || self.ignored.iter().any(|pattern| pattern.is_match(&text));
+            if !ignored {
+                let entry = path.join(&name);
+                let parsed = self.read(build, &entry);
+                any |= parsed;
+                if !parsed {
+                    self.unparsed(build, &entry.to_string_lossy());
+                }
+            }
+        }
+        Ok(any)
+    }
+
+    fn file(&mut self, build: &mut Build, path: &Path) -> io::Result<bool> {
+        let full = std::path::absolute(path)?;
+        let mention = Arc::new(Mention {
+            dir: full.parent().map(Path::to_owned),
+            file: full.to_string_lossy().into_owned(),
+        });
+        let before = Before::reading(build);
+        if self.options.enables(&["script"]) && is_script(path)? {
+            if self.options.run_scripts {
+                script::run(build, path, &mention);
+            } else {
+                build.errors.push(placeless(
+                    code::SCRIPT,
+                    format!(
+                        "inventory source `{}` is a script, and none may be run",
+                        path.display()
+                    ),
+                ));
+            }
+            return Ok(self.judged(build, before, "script"));
+        }
+        let bytes = fs::read(path)?;
+        let plain = self.options.vault.plain(path, bytes);
+        let plugin = match plain.and_then(|bytes| Source::from_bytes(path, bytes)) {
+            Ok(source) => self.text(build, path, &source, &mention),
+            Err(mistake) => {
+                build.errors.push(mistake);
+                "auto"
+            }
+        };
+        Ok(self.judged(build, before, plugin))
+    }
+
+    /// Reads a text in the format that its name says, or else in the one that fits. Gives the format's name.
+    fn text(
+        &mut self,
+        build: &mut Build,
+        path: &Path,
+        source: &Arc<Source>,
+        mention: &Arc<Mention>,
+    ) -> &'static str {
+        let ending = path
+            .extension()
+            .map(|ending| format!(".{}", ending.to_string_lossy().to_ascii_lowercase()));
+        let ending = ending.as_deref().unwrap_or_default();
+        let plugins = ["constructed", "generator"];
+        let yaml = self.options.enables(&["yaml", "auto"]) || self.options.enables(&plugins);
+        let ini = self.options.enables(&["ini"]);
+        if yaml
+            && self
+                .options
+                .yaml_endings
+                .iter()
+                .any(|known| known == ending)
+        {
+            if let Err(mistake) = self.structured(build, source, mention, true) {
+                build.errors.push(mistake);
+            }
+            return "yaml";
+        }
+        if ending == ".toml" && self.options.enables(&["toml"]) {
+            toml::read(build, source, mention);
+            return "toml";
+        }
+        if ini && ([".ini", ".cfg"].contains(&ending) || ini::has_heading(&source.text)) {
+            ini::read(build, source, mention);
+            return "ini";
+        }
+        if !yaml && !ini {
+            build.errors.push(placeless(
+                code::SOURCE,
+                format!(
+                    "inventory source `{}` has none of the formats that are enabled: {}",
+                    path.display(),
+                    self.options.enabled.join(", ")
+                ),
+            ));
+            return "auto";
+        }
+        let as_yaml = if yaml {
+            self.structured(build, source, mention, false)
+        } else {
+            Ok(false)
+        };
+        match as_yaml {
+            Ok(true) => "yaml",
+            Err(mistake) if !ini => {
+                build.errors.push(mistake);
+                "yaml"
+            }
+            Ok(false) => {
+                ini::read(build, source, mention);
+                "ini"
+            }
+            Err(as_yaml) => {
+                let before = build.errors.len();
+                ini::read(build, source, mention);
+                if build.errors.len() > before {
+                    let as_ini = build.errors.split_off(before);
+                    build.errors.push(neither(path, &as_yaml, &as_ini[0]));
+                }
+                "ini"
+            }
+        }
+    }
+
+    /// Reads YAML or JSON. `false`: it is a text of another format.
+    fn structured(
+        &mut self,
+        build: &mut Build,
+        source: &Arc<Source>,
+        mention: &Arc<Mention>,
+        must: bool,
+    ) -> Result<bool, Diagnostic> {
+        let loaded = match fleet_yaml::load(Arc::clone(source)) {
+            Ok(loaded) => loaded,
+            // JSON allows what YAML does not, such as tabs.
+            Err(mistake) => match script::json(source) {
+                Ok(root) => fleet_yaml::Loaded {
+                    documents: vec![root],
+                    warnings: Vec::new(),
+                },
+                Err(_) => return Err(mistake),
+            },
+        };
+        let mut documents = loaded.documents.iter();
+        let Some(root) = documents.next().filter(|root| !root.is_null()) else {
+            return self.nothing(source);
+        };
+        let Some(map) = root.as_map() else {
+            if !must {
+                return Ok(false);
+            }
+            return Err(mistake(
+                code::SOURCE,
+                &root.span,
+                format!("the inventory is {}", root.kind_name()),
+            )
+            .with_label("expected groups as keys: `all:`"));
+        };
+        if let Some(second) = documents.next() {
+            return Err(mistake(
+                code::SOURCE,
+                &second.span,
+                "a second document in an inventory",
+            )
+            .with_label("expected the end of the file"));
+        }
+        build.warnings.extend(loaded.warnings);
+        if plugin::is_one(map) {
+            plugin::read(build, map, mention, self.options, &self.dirs);
+        } else if source.text.trim_start().starts_with('{') && script::is_script_form(map) {
+            script::read(build, map, mention);
+        } else {
+            yaml::read(build, map, mention);
+        }
+        Ok(true)
+    }
+
+    /// A file without anything in it: an inventory without hosts, except where a plugin needs to be told what to do.
+    fn nothing(&self, source: &Arc<Source>) -> Result<bool, Diagnostic> {
+        if self.options.enables(&["yaml", "auto", "ini"]) {
+            return Ok(true);
+        }
+        Err(placeless(
+            code::SOURCE,
+            format!("inventory source `{}` is empty", source.name.display()),
+        ))
+    }
+}
+
+/// A path from the root on.
+fn absolute(source: &str) -> String {
+    match std::path::absolute(source) {
+        Ok(path) if !source.contains(',') => path.to_string_lossy().into_owned(),
+        _ => source.to_owned(),
     }
 }
 
@@ -125,74 +588,19 @@ fn list(build: &mut Build, text: &str) {
                 Ok(hosts) => hosts
                     .into_iter()
                     .for_each(|host| build.graph.join(host, ungrouped)),
+                Err(mut mistake) if build.lenient && name.ends_with(":]") => {
+                    mistake.severity = Severity::Warning;
+                    mistake.message = "Unable to parse address from hostname, leaving unchanged: host range must specify end value".to_owned();
+                    let host =
+                        build.host(name, None, &source.span(from, from + name.len()), &mention);
+                    build.graph.join(host, ungrouped);
+                    build.warnings.push(mistake);
+                }
                 Err(mistake) => build.errors.push(mistake),
             }
         }
         start += part.len() + 1;
     }
-}
-
-/// A file or a folder.
-fn read(build: &mut Build, path: &Path, options: &LoadOptions) {
-    let read = if path.is_dir() {
-        folder(build, path, options)
-    } else {
-        file(build, path, options)
-    };
-    if let Err(error) = read {
-        build.errors.push(placeless(
-            code::SOURCE,
-            format!("cannot read inventory source `{}`: {error}", path.display()),
-        ));
-    }
-}
-
-/// All sources in a folder, sorted by name.
-fn folder(build: &mut Build, path: &Path, options: &LoadOptions) -> io::Result<()> {
-    let mut names = fs::read_dir(path)?
-        .map(|entry| entry.map(|entry| entry.file_name()))
-        .collect::<io::Result<Vec<_>>>()?;
-    names.sort();
-    for name in names {
-        let text = name.to_string_lossy();
-        let ignored = text.starts_with('.')
-            || NO_SOURCES.contains(&&*text)
-            || NO_SOURCE_ENDINGS
-                .iter()
-                .any(|ending| text.ends_with(ending));
-        if !ignored {
-            read(build, &path.join(&name), options);
-        }
-    }
-    Ok(())
-}
-
-fn file(build: &mut Build, path: &Path, options: &LoadOptions) -> io::Result<()> {
-    let full = std::path::absolute(path)?;
-    let mention = Arc::new(Mention {
-        dir: full.parent().map(Path::to_owned),
-        file: full.to_string_lossy().into_owned(),
-    });
-    if is_script(path)? {
-        if options.run_scripts {
-            script::run(build, path, &mention);
-        } else {
-            build.errors.push(placeless(
-                code::SCRIPT,
-                format!(
-                    "inventory source `{}` is a script, and none may be run",
-                    path.display()
-                ),
-            ));
-        }
-        return Ok(());
-    }
-    let bytes = fs::read(path)?;
-    match beside::plain_bytes(path, bytes).and_then(|bytes| Source::from_bytes(path, bytes)) {
-        Ok(source) => text(build, path, &source, &mention),
-        Err(mistake) => build.errors.push(mistake),
-    }
-    Ok(())
 }
 
 /// Whether a file is to be run: executable, and a program. An executable bit alone, as some file
@@ -212,94 +620,6 @@ fn is_script(path: &Path) -> io::Result<bool> {
         }
     }
     Ok(head.starts_with(b"#!") || head == *b"\x7fELF")
-}
-
-/// A text in the format that its name says, or else in the one that fits.
-fn text(build: &mut Build, path: &Path, source: &Arc<Source>, mention: &Arc<Mention>) {
-    let ending = path
-        .extension()
-        .map(|ending| ending.to_string_lossy().to_ascii_lowercase());
-    match ending.as_deref() {
-        Some("yml" | "yaml" | "json") => {
-            if let Err(mistake) = structured(build, source, mention, true) {
-                build.errors.push(mistake);
-            }
-        }
-        Some("toml") => build.errors.push(
-            placeless(
-                code::SOURCE,
-                format!(
-                    "inventory source `{}` is TOML, which is not supported",
-                    path.display()
-                ),
-            )
-            .with_help("`ansible-inventory --list --yaml --export` writes it as YAML"),
-        ),
-        Some("ini" | "cfg") => ini::read(build, source, mention),
-        _ if ini::has_heading(&source.text) => ini::read(build, source, mention),
-        _ => match structured(build, source, mention, false) {
-            Ok(true) => {}
-            Ok(false) => ini::read(build, source, mention),
-            Err(as_yaml) => {
-                let before = build.errors.len();
-                ini::read(build, source, mention);
-                if build.errors.len() > before {
-                    let as_ini = build.errors.split_off(before);
-                    build.errors.push(neither(path, &as_yaml, &as_ini[0]));
-                }
-            }
-        },
-    }
-}
-
-/// Reads YAML or JSON. `false`: it is a text of another format.
-fn structured(
-    build: &mut Build,
-    source: &Arc<Source>,
-    mention: &Arc<Mention>,
-    must: bool,
-) -> Result<bool, Diagnostic> {
-    let loaded = match fleet_yaml::load(Arc::clone(source)) {
-        Ok(loaded) => loaded,
-        // JSON allows what YAML does not, such as tabs.
-        Err(mistake) => match script::json(source) {
-            Ok(root) => fleet_yaml::Loaded {
-                documents: vec![root],
-                warnings: Vec::new(),
-            },
-            Err(_) => return Err(mistake),
-        },
-    };
-    let mut documents = loaded.documents.iter();
-    let Some(root) = documents.next().filter(|root| !root.is_null()) else {
-        return Ok(true);
-    };
-    let Some(map) = root.as_map() else {
-        if !must {
-            return Ok(false);
-        }
-        return Err(mistake(
-            code::SOURCE,
-            &root.span,
-            format!("the inventory is {}", root.kind_name()),
-        )
-        .with_label("expected groups as keys: `all:`"));
-    };
-    if let Some(second) = documents.next() {
-        return Err(mistake(
-            code::SOURCE,
-            &second.span,
-            "a second document in an inventory",
-        )
-        .with_label("expected the end of the file"));
-    }
-    build.warnings.extend(loaded.warnings);
-    if source.text.trim_start().starts_with('{') && script::is_script_form(map) {
-        script::read(build, map, mention);
-    } else {
-        yaml::read(build, map, mention);
-    }
-    Ok(true)
 }
 
 /// What each format said of a text that is neither.
@@ -426,11 +746,6 @@ mod tests {
          |
          = help: to name a host, write a comma behind it: `web1,`
         ");
-        insta::assert_snapshot!(errors("i.toml", "[web]\n"), @"
-        error[F0201]: inventory source `i.toml` is TOML, which is not supported
-         |
-         = help: `ansible-inventory --list --yaml --export` writes it as YAML
-        ");
         insta::assert_snapshot!(errors("i.yml", "- web1\n"), @"
         error[F0201]: the inventory is a list
          --> i.yml:1:1
@@ -446,13 +761,11 @@ mod tests {
           |      ^
         ");
         insta::assert_snapshot!(errors("hosts", "$ANSIBLE_VAULT;1.1;AES256\n6162\n"), @"
-        error[F0208]: the file is encrypted by ansible-vault, which is not supported yet
-         --> hosts:1:1
+        error[F0802]: the vault is damaged: the hex does not hold salt, check sum and text: a part is missing
+         --> hosts:2:1
           |
-        1 | $ANSIBLE_VAULT;1.1;AES256
-          | ^^^^^^^^^^^^^^^^^^^^^^^^^
-          |
-          = help: decrypt it with `ansible-vault decrypt` to use it
+        2 | 6162
+          | ^^^^
         ");
     }
 
@@ -490,6 +803,176 @@ mod tests {
           |
           = help: as a pattern it means the host alone
         ");
+    }
+
+    /// What Ansible's way of loading makes of the sources: the hosts, and the warnings.
+    fn as_ansible(lab: &Lab, sources: &[&str], settings: &[(&str, &str)]) -> (Vec<String>, String) {
+        let (inventory, warnings) = try_as_ansible(lab, sources, settings).unwrap();
+        let hosts = inventory.hosts().map(|host| host.name.clone()).collect();
+        (hosts, lab.shown(&warnings))
+    }
+
+    fn try_as_ansible(
+        lab: &Lab,
+        sources: &[&str],
+        settings: &[(&str, &str)],
+    ) -> Result<(Inventory, Vec<Diagnostic>), Vec<Diagnostic>> {
+        let pair = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        let settings = settings.iter().map(pair);
+        let config = crate::config::read(crate::config::Written::default(), settings).config;
+        let full = |source: &&str| match source.contains(',') {
+            true => (*source).to_owned(),
+            false => lab.path(source).to_string_lossy().into_owned(),
+        };
+        let sources: Vec<String> = sources.iter().map(full).collect();
+        Inventory::load(&sources, &LoadOptions::as_ansible(&config))
+    }
+
+    #[test]
+    fn as_ansible_what_cannot_be_read_is_warned_of_and_nothing_of_it_counts() {
+        let lab = Lab::new(&[
+            ("good.ini", "h1\n"),
+            ("bad.yml", "all:\n  hosts:\n    h2:\n    1234:\n"),
+            ("odd.yml", "web: {hosts: {h3: }}\nzz: 5\n"),
+        ]);
+        let (hosts, warnings) = as_ansible(&lab, &["good.ini", "bad.yml", "odd.yml"], &[]);
+        assert_eq!(hosts, ["h1", "h3"]);
+        insta::assert_snapshot!(warnings, @"
+        warning[F0204]: Failed to parse inventory with 'yaml' plugin: Host pattern 1234 must be a string
+         --> bad.yml:4:5
+          |
+        4 |     1234:
+          |     ^^^^ put it in quotes
+
+        warning[F0201]: Unable to parse bad.yml as an inventory source
+
+        warning[F0205]: Skipping 'zz' as this is not a valid group definition
+         --> odd.yml:2:5
+          |
+        2 | zz: 5
+          |     ^
+        ");
+    }
+
+    #[test]
+    fn as_ansible_no_source_at_all_is_warned_of() {
+        let lab = Lab::new(&[]);
+        insta::assert_snapshot!(as_ansible(&lab, &["nowhere"], &[]).1, @"
+        warning[F0201]: Unable to parse nowhere as an inventory source
+
+        warning[F0201]: No inventory was parsed, only implicit localhost is available
+        ");
+        let quiet = [("ANSIBLE_INVENTORY_UNPARSED_WARNING", "no")];
+        let warnings = as_ansible(&lab, &["nowhere"], &quiet).1;
+        assert!(!warnings.contains("No inventory was parsed"), "{warnings}");
+    }
+
+    #[test]
+    fn settings_make_errors_of_what_cannot_be_read() {
+        let lab = Lab::new(&[("good.ini", "h1\n"), ("empty/.keep", "")]);
+        let any = [("ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED", "yes")];
+        let all = [("ANSIBLE_INVENTORY_UNPARSED_FAILED", "yes")];
+        let fails = |sources: &[&str], settings| try_as_ansible(&lab, sources, settings).is_err();
+        assert!(fails(&["good.ini", "nowhere"], &any));
+        assert!(fails(&["empty"], &any));
+        assert!(fails(&["nowhere"], &all));
+        assert!(!fails(&["good.ini", "nowhere"], &all));
+        assert!(!fails(&["empty"], &[]));
+    }
+
+    #[test]
+    fn only_the_formats_that_are_enabled_are_read() {
+        let lab = Lab::new(&[
+            ("h.ini", "[web]\nh1\n"),
+            ("h.yml", "web: {hosts: {h2: }}\n"),
+            ("e.yml", ""),
+        ]);
+        let only = |plugins| [("ANSIBLE_INVENTORY_ENABLED", plugins)];
+        let hosts = |plugins, source| as_ansible(&lab, &[source], &only(plugins)).0;
+        assert_eq!(hosts("ini", "h.ini"), ["h1"]);
+        assert_eq!(hosts("yaml", "h.ini"), [""; 0]);
+        assert_eq!(hosts("ansible.builtin.yaml", "h.yml"), ["h2"]);
+        assert_eq!(hosts("ini", "h.yml"), [""; 0]);
+        assert_eq!(hosts("yaml", "a,b"), [""; 0]);
+        assert_eq!(hosts("advanced_host_list", "a[1:2],b"), ["a1", "a2", "b"]);
+        assert_eq!(hosts("advanced_host_list", "a[1:],b"), ["a[1:]", "b"]);
+        assert_eq!(hosts("advanced_host_list", "a[1:j],"), [""; 0]);
+        insta::assert_snapshot!(as_ansible(&lab, &["e.yml"], &only("constructed")).1, @"
+        warning[F0201]: Failed to parse inventory with 'yaml' plugin: inventory source `e.yml` is empty
+
+        warning[F0201]: Unable to parse e.yml as an inventory source
+
+        warning[F0201]: No inventory was parsed, only implicit localhost is available
+        ");
+    }
+
+    #[test]
+    fn settings_say_which_files_of_a_folder_are_no_sources() {
+        let lab = Lab::new(&[
+            ("inv/a.ini", "h1\n"),
+            ("inv/b.no", "h2\n"),
+            ("inv/c_old.ini", "h3\n"),
+            ("inv/d.md", "h4\n"),
+        ]);
+        let settings = [
+            ("ANSIBLE_INVENTORY_IGNORE", ".no"),
+            ("ANSIBLE_INVENTORY_IGNORE_REGEX", "_old"),
+        ];
+        assert_eq!(as_ansible(&lab, &["inv"], &settings).0, ["h1", "h4"]);
+    }
+
+    #[test]
+    fn names_of_groups_are_made_safe_where_that_is_wanted() {
+        let lab = Lab::new(&[
+            ("i.ini", "[a-b:children]\n1c\n[1c]\nh\n[a-b:vars]\nx=1\n"),
+            ("i.yml", "d e: {hosts: {h: }}\n"),
+        ]);
+        let names = |how| {
+            let settings = [("ANSIBLE_TRANSFORM_INVALID_GROUP_CHARS", how)];
+            let (inventory, warnings) =
+                try_as_ansible(&lab, &["i.ini", "i.yml"], &settings).unwrap();
+            let host = inventory.host("h").unwrap();
+            assert_eq!(var(&inventory, "h", "x"), json!(1));
+            (inventory.group_names(host).join(" "), lab.shown(&warnings))
+        };
+        let (raw, safe) = ("1c a-b d e", "_c a_b d_e");
+        assert_eq!(names("ignore"), (raw.to_owned(), String::new()));
+        assert_eq!(names("silently"), (safe.to_owned(), String::new()));
+        assert_eq!(names("never").0, raw);
+        assert_eq!(names("always").0, safe);
+        insta::assert_snapshot!(names("never").1, @"
+        warning[F0205]: Invalid characters were found in group names but not replaced: a-b, 1c, d e
+         |
+         = help: use letters, digits and `_`, or set `force_valid_group_names = ignore`
+        ");
+        assert!(names("always").1.contains(
+            "Invalid characters were found in group names and automatically replaced: a-b, 1c, d e"
+        ));
+    }
+
+    #[test]
+    fn the_order_of_group_variables_can_be_set() {
+        let lab = Lab::new(&[
+            (
+                "i.yml",
+                "all: {vars: {v: all}, children: {web: {vars: {v: web}, hosts: {h: }}}}",
+            ),
+            ("group_vars/all", "v: file\n"),
+        ]);
+        let value = |precedence| {
+            let settings = [("ANSIBLE_PRECEDENCE", precedence)];
+            let (inventory, _) = try_as_ansible(&lab, &["i.yml"], &settings).unwrap();
+            var(&inventory, "h", "v")
+        };
+        assert_eq!(
+            value("all_inventory, groups_inventory, all_plugins_inventory"),
+            json!("file")
+        );
+        assert_eq!(
+            value("all_plugins_inventory, groups_inventory, all_inventory"),
+            json!("all")
+        );
+        assert_eq!(value("all_inventory"), json!("all"));
     }
 
     #[test]

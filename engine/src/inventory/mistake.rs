@@ -18,8 +18,6 @@ pub mod code {
     pub const CIRCLE: &str = "F0206";
     /// Variables, in the inventory or beside it.
     pub const VARS: &str = "F0207";
-    /// A vaulted file.
-    pub const VAULT: &str = "F0208";
     /// A script and what it prints.
     pub const SCRIPT: &str = "F0209";
     /// A host pattern or a limit.

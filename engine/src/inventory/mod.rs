@@ -18,10 +18,12 @@ mod literal;
 mod load;
 mod mistake;
 mod pattern;
+mod plugin;
 mod range;
 mod script;
 mod select;
 pub mod show;
+mod toml;
 mod vars;
 mod words;
 mod yaml;
@@ -34,7 +36,7 @@ use minijinja::Value;
 
 pub use change::NewHost;
 pub use graph::{ALL, Group, Host, Mention, UNGROUPED};
-pub use load::LoadOptions;
+pub use load::{LoadOptions, Unparsed, sources};
 pub use mistake::code;
 pub use pattern::{Limit, Pattern};
 pub use select::Selection;
@@ -43,11 +45,13 @@ pub use vars::{Layer, LayerKind, Origin, VarMap, Variable};
 use beside::Beside;
 use graph::{ALL_INDEX, Graph};
 
+use crate::config::VarsLevel;
+
 /// The names of this machine that need not be written down.
 const LOCALHOST: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
 /// Hosts, groups and their variables.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Inventory {
     graph: Graph,
     beside: Beside,
@@ -55,6 +59,8 @@ pub struct Inventory {
     implicit: Vec<Host>,
     /// The magic variable `groups`, shared by all hosts.
     groups: Value,
+    /// The order of the variables of groups, low to high.
+    precedence: Vec<VarsLevel>,
 }
 
 impl Inventory {
@@ -203,26 +209,30 @@ impl Inventory {
                 });
             }
         };
-        add(LayerKind::InventoryGroups, &all.vars);
-        for group in ranked() {
-            add(LayerKind::InventoryGroups, &group.vars);
-        }
-        for (playbook, kind) in [
-            (false, LayerKind::InventoryGroupVarsAll),
-            (true, LayerKind::PlaybookGroupVarsAll),
-        ] {
-            self.beside
-                .of_groups(playbook, &[&all.name])
-                .for_each(|vars| add(kind, vars));
-        }
         let names: Vec<&str> = ranked().map(|group| group.name.as_str()).collect();
-        for (playbook, kind) in [
-            (false, LayerKind::InventoryGroupVars),
-            (true, LayerKind::PlaybookGroupVars),
-        ] {
-            self.beside
-                .of_groups(playbook, &names)
-                .for_each(|vars| add(kind, vars));
+        for level in &self.precedence {
+            let mut beside = |kind, playbook, names: &[&str]| {
+                let found = self.beside.of_groups(playbook, names);
+                found.for_each(|vars| add(kind, vars));
+            };
+            match level {
+                VarsLevel::AllInventory => add(LayerKind::InventoryGroups, &all.vars),
+                VarsLevel::GroupsInventory => {
+                    ranked().for_each(|group| add(LayerKind::InventoryGroups, &group.vars));
+                }
+                VarsLevel::AllPluginsInventory => {
+                    beside(LayerKind::InventoryGroupVarsAll, false, &[&all.name]);
+                }
+                VarsLevel::AllPluginsPlay => {
+                    beside(LayerKind::PlaybookGroupVarsAll, true, &[&all.name]);
+                }
+                VarsLevel::GroupsPluginsInventory => {
+                    beside(LayerKind::InventoryGroupVars, false, &names);
+                }
+                VarsLevel::GroupsPluginsPlay => {
+                    beside(LayerKind::PlaybookGroupVars, true, &names);
+                }
+            }
         }
         add(LayerKind::InventoryHost, &host.vars);
         for (playbook, kind) in [
@@ -237,7 +247,11 @@ impl Inventory {
     }
 
     /// An inventory over a graph, all that follows worked out. Diagnostics are errors.
-    fn over(mut graph: Graph, beside: Beside) -> Result<Inventory, Vec<Diagnostic>> {
+    fn over(
+        mut graph: Graph,
+        beside: Beside,
+        precedence: Vec<VarsLevel>,
+    ) -> Result<Inventory, Vec<Diagnostic>> {
         graph.settle().map_err(|circle| vec![circle])?;
         let groups = groups_value(&graph);
         let mut inventory = Inventory {
@@ -245,6 +259,7 @@ impl Inventory {
             beside,
             implicit: LOCALHOST.map(implicit).into(),
             groups,
+            precedence,
         };
         let errors = inventory.read_beside();
         if errors.is_empty() {

@@ -1,6 +1,6 @@
 //! Host patterns as written: `web:&prod:!db`, `web*`, `~web\d+`, `web[0:2]`.
 
-use std::{fs, net::Ipv6Addr, path::Path};
+use std::{fs, io::ErrorKind, net::Ipv6Addr, path::Path};
 
 use fleet_yaml::{Diagnostic, Source, Span};
 use regex::Regex;
@@ -96,11 +96,15 @@ impl Limit {
 
 fn read_terms(path: &Path, span: &Span, terms: &mut Vec<Term>) -> Result<(), Diagnostic> {
     let bytes = fs::read(path).map_err(|error| {
-        mistake(
-            code::PATTERN,
-            span,
-            format!("cannot read limit file `{}`: {error}", path.display()),
-        )
+        let shown = path.display();
+        let what = match error.kind() {
+            ErrorKind::NotFound => format!("Unable to find limit file `{shown}`"),
+            ErrorKind::IsADirectory => {
+                format!("limit starting with \"@\" must be a file, not a directory: `{shown}`")
+            }
+            _ => format!("cannot read limit file `{shown}`: {error}"),
+        };
+        mistake(code::PATTERN, span, what)
     })?;
     let source = Source::from_bytes(path, bytes)?;
     let mut start = 0;

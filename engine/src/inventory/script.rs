@@ -97,7 +97,7 @@ fn group(
     mention: &Arc<Mention>,
     hosts: &mut indexmap::IndexSet<usize>,
 ) {
-    let group = build.graph.group(name);
+    let group = build.group(name);
     let mut join = |build: &mut Build, host: &str, node: &Node| {
         let host = build.host(host, None, &node.span, mention);
         build.graph.join(host, group);
@@ -127,7 +127,7 @@ fn group(
         join(build, &host, &node);
     }
     for (child, node) in names(build, name, "children", data.get("children")) {
-        let child = build.graph.group(&child);
+        let child = build.group(&child);
         let added = build.contain(group, child, &node.span);
         build.note(added);
     }

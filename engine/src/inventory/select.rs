@@ -60,6 +60,12 @@ impl Inventory {
         })
     }
 
+    /// The hosts that a limit leaves of all; parts that match nothing are passed over.
+    pub fn within(&self, limit: &Limit) -> Vec<String> {
+        let (hosts, _) = self.evaluate(&limit.0);
+        hosts.into_iter().map(str::to_owned).collect()
+    }
+
     /// The name of a group or host nearest to one that matches nothing.
     pub fn nearest(&self, name: &str) -> Option<&str> {
         nearest(name, self.names())
@@ -358,7 +364,7 @@ mod tests {
           | ^^^^
         ");
         insta::assert_snapshot!(render(&Limit::parse("h1,@/no/such/file").unwrap_err(), false), @"
-        error[F0210]: cannot read limit file `/no/such/file`: No such file or directory (os error 2)
+        error[F0210]: Unable to find limit file `/no/such/file`
          --> --limit:1:4
           |
         1 | h1,@/no/such/file

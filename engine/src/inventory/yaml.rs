@@ -15,21 +15,6 @@ const KEYS: [&str; 3] = ["hosts", "children", "vars"];
 
 /// Reads a whole file into the inventory. Mistakes are gathered; reading goes on behind them.
 pub(super) fn read(build: &mut Build, root: &Map, mention: &Arc<Mention>) {
-    if let Some((key, plugin)) = root.entry("plugin")
-        && let Some(name) = plugin.as_str()
-    {
-        build.errors.push(
-            mistake(
-                code::SOURCE,
-                &key.span,
-                format!("inventory plugin `{name}` is not supported"),
-            )
-            .with_help(
-                "a script that prints the inventory as JSON does the same: `fleetctl` runs it",
-            ),
-        );
-        return;
-    }
     for (name, data) in root.iter() {
         group(build, name, data, mention);
     }
@@ -41,7 +26,13 @@ fn group(build: &mut Build, name: &Node, data: &Node, mention: &Arc<Mention>) ->
         build.errors.push(not_a_name("group", name));
         return None;
     };
-    let group = build.graph.group(text);
+    if build.lenient && data.as_map().is_none() && !data.is_null() {
+        let what = format!("Skipping '{text}' as this is not a valid group definition");
+        build.warnings.push(oddity(code::GROUP, &data.span, what));
+        return None;
+    }
+    let text = &build.group_name(text);
+    let group = build.group(text);
     if let Some(sections) = entries(
         build,
         data,
@@ -76,7 +67,7 @@ fn section(build: &mut Build, group: usize, key: &Node, value: &Node, mention: &
         match what {
             "hosts" => host(build, group, single, value, None, mention),
             "children" => {
-                let child = build.graph.group(single);
+                let child = build.group(single);
                 let added = build.contain(group, child, &value.span);
                 build.note(added);
             }
@@ -117,7 +108,7 @@ fn section(build: &mut Build, group: usize, key: &Node, value: &Node, mention: &
                 let set = build.group_var(group, name, value.clone());
                 build.note(set);
             }
-            ("hosts", None) => build.errors.push(not_a_name("host", key)),
+            ("hosts", None) => build.errors.push(no_pattern(key)),
             _ => build.errors.push(not_a_name("variable", key)),
         }
     }
@@ -171,6 +162,16 @@ pub(super) fn entries(build: &mut Build, node: &Node, what: &str, expected: &str
         );
     }
     node.as_map().cloned()
+}
+
+/// A host's name that is no text, told as Ansible does.
+fn no_pattern(key: &Node) -> Diagnostic {
+    mistake(
+        code::HOST,
+        &key.span,
+        format!("Host pattern {} must be a string", key.raw()),
+    )
+    .with_label("put it in quotes")
 }
 
 pub(super) fn not_a_name(what: &str, key: &Node) -> Diagnostic {
@@ -272,11 +273,11 @@ mod tests {
         10 |         d1: 5
            |             ^ expected its variables, `name: value` a line
 
-        error[F0205]: the name of a host is a number
+        error[F0204]: Host pattern 12 must be a string
           --> i.yml:11:9
            |
         11 |         12:
-           |         ^^ expected a string: put it in quotes
+           |         ^^ put it in quotes
 
         error[F0204]: the host name `x:` ends with `:`
           --> i.yml:12:9
@@ -302,10 +303,10 @@ mod tests {
     fn a_plugin_is_refused() {
         insta::assert_snapshot!(errors("aws_ec2.yml", "plugin: aws_ec2\nregions: [x]\n"), @"
         error[F0201]: inventory plugin `aws_ec2` is not supported
-         --> aws_ec2.yml:1:1
+         --> aws_ec2.yml:1:9
           |
         1 | plugin: aws_ec2
-          | ^^^^^^
+          |         ^^^^^^^
           |
           = help: a script that prints the inventory as JSON does the same: `fleetctl` runs it
         ");

@@ -55,6 +55,28 @@ pub fn draw(effect: &Effect) -> Vec<Line> {
             vec![note(&format!("{} → {}", version(before), version(after)))]
         }
         What::Command { .. } => vec![note("what it does is known after apply")],
+        What::Setting { .. } if effect.secret => vec![note("(hidden)")],
+        What::Setting { before, after, .. } => [(removed as fn(&str) -> Line, before), (added, after)]
+            .into_iter()
+            .filter(|(_, value)| !value.is_empty())
+            .map(|(line, value)| line(value))
+            .collect(),
+        What::Account { lines, .. } => lines
+            .iter()
+            .flat_map(|line| {
+                let secret = effect.secret || line.secret();
+                let shown = |line: &Option<String>, how: fn(&str) -> Line| {
+                    line.as_deref().filter(|_| !secret).map(how)
+                };
+                let hidden = if secret { " (hidden)" } else { "" };
+                [
+                    Some(note(&format!("{}{hidden}", line.path))),
+                    shown(&line.before, removed),
+                    shown(&line.after, added),
+                ]
+            })
+            .flatten()
+            .collect(),
     }
 }
 
@@ -102,6 +124,8 @@ fn file(before: &Entry, after: &Entry, secret: bool) -> Vec<Line> {
         return lines;
     }
     match (text(old), text(new)) {
+        // Vaults' secrets are hidden in both.
+        (Some(old), Some(new)) if old == new => lines.push(note("what differs is hidden")),
         (Some(old), Some(new)) => lines.extend(unified(&old, &new)),
         _ => {
             let size = |content: Option<&Content>| match content {

@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use fleet_wire::{Effect, Status};
+use fleet_wire::Status;
 
 use super::{HostPlan, Plan};
 
@@ -49,7 +49,7 @@ fn key(host: &HostPlan) -> Key {
             Status::Unknown => "unknown",
             _ => "failed",
         };
-        let digests = task.effects.iter().map(Effect::digest).collect();
+        let digests = task.digests.to_vec();
         (
             task.task.id,
             task.index,

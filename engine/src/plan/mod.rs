@@ -48,6 +48,9 @@ pub struct PlannedTask {
     /// What would be done.
     #[serde(serialize_with = "crate::event::effects")]
     pub effects: Arc<[Effect]>,
+    /// Their digests, by which an apply knows them: what is shown may be hidden in part.
+    #[serde(skip)]
+    pub digests: Arc<[String]>,
     /// Why it is unknown or failed.
     pub message: Option<String>,
 }
@@ -109,6 +112,7 @@ impl Plan {
             index: ended.index,
             status: ended.status,
             effects: Arc::clone(&ended.effects),
+            digests: Arc::clone(&ended.digests),
             message: message.filter(|_| ended.status != Status::Changed),
         });
     }
@@ -120,7 +124,7 @@ impl Plan {
         for (host, plan) in &self.hosts {
             for task in &plan.tasks {
                 let digests = match task.status {
-                    Status::Changed => Some(task.effects.iter().map(Effect::digest).collect()),
+                    Status::Changed => Some(task.digests.to_vec()),
                     _ => None,
                 };
                 planned.add(host, task.task.id, task.index, digests);

@@ -1,10 +1,13 @@
 //! What a task does: a module on the host, or something that the controller does by itself.
 
+use std::sync::Arc;
+
 use fleet_modules::module::Module;
 use fleet_yaml::{Node, Span};
 use indexmap::IndexMap;
 
 use super::parameters::{self, Parameter};
+use crate::external::External;
 
 /// A task's module and arguments, checked by name; values are rendered when it is used.
 #[derive(Clone)]
@@ -27,11 +30,71 @@ pub enum Action {
         /// The place of the arguments.
         span: Span,
     },
+    /// `include_tasks` or `include_role`: read and run when a host reaches it.
+    Include {
+        /// Which of the two.
+        include: Include,
+        /// Its arguments as written: `file`, or `name`, `tasks_from`, …; `apply` among them.
+        arguments: IndexMap<String, Node>,
+        /// What stands around the include, without its own keywords: what it includes inherits that.
+        around: Box<super::Directives>,
+        /// The place of the arguments.
+        span: Span,
+    },
+    /// A module of the project.
+    External {
+        /// The module.
+        module: Arc<External>,
+        /// Its arguments as written; free text is `_raw_params`.
+        arguments: IndexMap<String, Node>,
+        /// The place of the arguments.
+        span: Span,
+    },
+    /// `action: "{{ … }}"`: which module it is shows when the name is rendered; [`super::Books::action`] reads it then.
+    Templated {
+        /// The name as written.
+        name: Node,
+        /// Its arguments as written; free text is `_raw_params`.
+        arguments: IndexMap<String, Node>,
+        /// The place of the arguments.
+        span: Span,
+    },
+    /// A module that fleetctl does not have, where a condition may keep hosts from it. A host that reaches it fails.
+    Missing {
+        /// Its name as written.
+        name: String,
+        /// Its arguments as written.
+        arguments: IndexMap<String, Node>,
+        /// The place of the arguments.
+        span: Span,
+    },
+}
+
+/// A dynamic include.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Include {
+    /// `include_tasks`
+    Tasks,
+    /// `include_role`
+    Role,
+}
+
+impl Include {
+    /// The module's name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tasks => "include_tasks",
+            Self::Role => "include_role",
+        }
+    }
 }
 
 /// The modules that run on the controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LocalAction {
+    /// Adds a host to the inventory.
+    AddHost,
     /// Checks conditions.
     Assert,
     /// Copies a file or a directory, or a text, to the host.
@@ -40,34 +103,51 @@ pub enum LocalAction {
     Debug,
     /// Fails with a message.
     Fail,
+    /// Puts the host into a group.
+    GroupBy,
     /// Includes variables from a file.
     IncludeVars,
     /// Runs the notified handlers now, or ends the play.
     Meta,
+    /// Waits for a time or a person.
+    Pause,
     /// Sets variables of the host.
     SetFact,
+    /// Keeps values for the end of the run.
+    SetStats,
     /// Renders a template and writes it to the host.
     Template,
+    /// Checks arguments against a specification.
+    ValidateArgumentSpec,
 }
 
 impl LocalAction {
     /// Every such module.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 13] = [
+        Self::AddHost,
         Self::Assert,
         Self::Copy,
         Self::Debug,
         Self::Fail,
+        Self::GroupBy,
         Self::IncludeVars,
         Self::Meta,
+        Self::Pause,
         Self::SetFact,
+        Self::SetStats,
         Self::Template,
+        Self::ValidateArgumentSpec,
     ];
 
     /// The module's name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
+            Self::AddHost => "add_host",
             Self::Assert => "assert",
+            Self::GroupBy => "group_by",
+            Self::Pause => "pause",
+            Self::SetStats => "set_stats",
             Self::Copy => "copy",
             Self::Debug => "debug",
             Self::Fail => "fail",
@@ -75,7 +155,21 @@ impl LocalAction {
             Self::Meta => "meta",
             Self::SetFact => "set_fact",
             Self::Template => "template",
+            Self::ValidateArgumentSpec => "validate_argument_spec",
         }
+    }
+
+    /// Whether it leaves something behind that later tasks see.
+    pub(crate) fn sets_something(self) -> bool {
+        matches!(
+            self,
+            Self::AddHost | Self::GroupBy | Self::IncludeVars | Self::SetFact | Self::SetStats
+        )
+    }
+
+    /// Whether other hosts can tell that it has been done.
+    pub(crate) fn is_seen_by_others(self) -> bool {
+        matches!(self, Self::Pause | Self::GroupBy)
     }
 
     /// Every such module's name.
@@ -107,6 +201,15 @@ impl LocalAction {
     #[must_use]
     pub fn text(self) -> &'static str {
         match self {
+            Self::AddHost => {
+                "Adds a host to the inventory, or groups and variables to one that is there, for the rest of the run. It is \
+                 done once for all hosts of a play; arguments that it does not have are variables."
+            }
+            Self::GroupBy => {
+                "Puts the host into a group that is named by what is known of it, for the rest of the run."
+            }
+            Self::Pause => "Waits for a time, or for a person at the terminal.",
+            Self::SetStats => "Keeps values for the end of the run, where they are shown.",
             Self::Assert => "Fails the host where a condition does not hold.",
             Self::Copy => {
                 "Copies a file, a directory or a text to the host.\n\nA file is put in place whole or not at all, with its old \
@@ -125,6 +228,9 @@ impl LocalAction {
                 "Renders a template of the controller and puts the result in place, as `copy` does.\n\nThe syntax is \
                  Jinja's; a first line `#jinja2: trim_blocks: False` sets options for one file."
             }
+            Self::ValidateArgumentSpec => {
+                "Checks arguments against a specification, as roles do that have one in `meta/argument_specs.yml`."
+            }
         }
     }
 
@@ -132,6 +238,10 @@ impl LocalAction {
     #[must_use]
     pub fn arguments(self) -> Option<&'static [Parameter]> {
         match self {
+            Self::AddHost => None,
+            Self::GroupBy => Some(parameters::GROUP_BY),
+            Self::Pause => Some(parameters::PAUSE),
+            Self::SetStats => Some(parameters::SET_STATS),
             Self::Assert => Some(parameters::ASSERT),
             Self::Copy => Some(parameters::COPY),
             Self::Debug => Some(parameters::DEBUG),
@@ -140,6 +250,7 @@ impl LocalAction {
             Self::Meta => Some(parameters::META),
             Self::SetFact => None,
             Self::Template => Some(parameters::TEMPLATE),
+            Self::ValidateArgumentSpec => Some(parameters::VALIDATE_ARGUMENT_SPEC),
         }
     }
 }
@@ -159,14 +270,62 @@ impl Action {
         match self {
             Self::Module { written, .. } => written,
             Self::Local { action, .. } => action.name(),
+            Self::Include { include, .. } => include.name(),
+            Self::External { module, .. } => &module.name,
+            Self::Templated { name, .. } => name.as_str().unwrap_or_default(),
+            Self::Missing { name, .. } => name,
         }
+    }
+
+    /// Whether `name` names its module, whatever collection stands before it.
+    #[must_use]
+    pub fn is_called(&self, name: &str) -> bool {
+        match self {
+            Self::Module { module, .. } => {
+                fleet_modules::module::find(name).is_some_and(|named| named.name == module.name)
+            }
+            Self::Local { action, .. } => LocalAction::find(name) == Some(*action),
+            Self::External { module, .. } => module.name == name,
+            Self::Include { .. } | Self::Templated { .. } | Self::Missing { .. } => false,
+        }
+    }
+
+    /// Whether it is done once for all hosts of a play, whatever the task says.
+    #[must_use]
+    pub fn is_for_all_hosts(&self) -> bool {
+        matches!(
+            self,
+            Self::Local {
+                action: LocalAction::AddHost | LocalAction::Pause,
+                ..
+            }
+        )
+    }
+
+    /// Whether hosts or groups may come of it that later plays are for.
+    #[must_use]
+    pub fn may_make_hosts(&self) -> bool {
+        matches!(
+            self,
+            Self::Include { .. }
+                | Self::Templated { .. }
+                | Self::Local {
+                    action: LocalAction::AddHost | LocalAction::GroupBy,
+                    ..
+                }
+        )
     }
 
     /// The arguments as written.
     #[must_use]
     pub fn arguments(&self) -> &IndexMap<String, Node> {
         match self {
-            Self::Module { arguments, .. } | Self::Local { arguments, .. } => arguments,
+            Self::Module { arguments, .. }
+            | Self::Local { arguments, .. }
+            | Self::Include { arguments, .. }
+            | Self::External { arguments, .. }
+            | Self::Templated { arguments, .. }
+            | Self::Missing { arguments, .. } => arguments,
         }
     }
 }

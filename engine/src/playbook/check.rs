@@ -1,12 +1,16 @@
 //! What of a playbook can be looked at without a host: templates, conditions, values that stand for themselves.
 
-use std::path::Path;
+use std::{path::Path, sync::Arc};
 
-use fleet_yaml::{Diagnostic, Kind, Node, Span};
+use fleet_yaml::{Diagnostic, Kind, Node, Source, Span};
 
-use crate::template::{FileSyntax, Templar};
+use super::Vars;
+use crate::{
+    template::{Evaluated, FileSyntax, Templar},
+    variables::{Scope, Variable},
+};
 
-/// Looks at templates without rendering them.
+/// Looks at templates without a host.
 pub trait Check {
     /// The templates in a value.
     fn value(&self, node: &Node) -> Vec<Diagnostic>;
@@ -14,6 +18,16 @@ pub trait Check {
     fn expression(&self, expression: &str, span: &Span) -> Vec<Diagnostic>;
     /// A template file.
     fn file(&self, path: &Path, text: &str, syntax: &FileSyntax) -> Vec<Diagnostic>;
+    /// Renders a value with no other variables than these, of which the later ones win: names of static imports.
+    ///
+    /// # Errors
+    /// When it needs another variable, or fails.
+    fn render(&self, node: &Node, vars: &[Arc<Vars>]) -> Result<Node, Diagnostic>;
+    /// The text of a file, opened where it is encrypted.
+    ///
+    /// # Errors
+    /// When it cannot be read or opened, or is not UTF-8.
+    fn source(&self, path: &Path) -> Result<Arc<Source>, Diagnostic>;
 }
 
 impl Check for Templar {
@@ -27,6 +41,77 @@ impl Check for Templar {
 
     fn file(&self, path: &Path, text: &str, syntax: &FileSyntax) -> Vec<Diagnostic> {
         self.check_file(path, text, syntax)
+    }
+
+    fn render(&self, node: &Node, vars: &[Arc<Vars>]) -> Result<Node, Diagnostic> {
+        let scope: Arc<dyn Scope> = Arc::new(Layers(vars.to_vec()));
+        match Templar::value(self, node, &scope)? {
+            Evaluated::Known(value) => {
+                let json = serde_json::to_value(&value)
+                    .map_err(|problem| Diagnostic::error(node.span.clone(), problem.to_string()))?;
+                Ok(Node::from_json(&json, &node.span))
+            }
+            Evaluated::Pending(_) | Evaluated::Unknown { .. } => Err(Diagnostic::error(
+                node.span.clone(),
+                "this is known only on a host",
+            )),
+        }
+    }
+
+    fn source(&self, path: &Path) -> Result<Arc<Source>, Diagnostic> {
+        match std::fs::read(path) {
+            Ok(bytes) => Source::from_bytes(path, self.vault().plain(path, bytes)?),
+            // It says what is wrong with it.
+            Err(_) => Source::read(path),
+        }
+    }
+}
+
+/// Finds nothing: for what was looked at before.
+pub(super) struct Trusting;
+
+impl Check for Trusting {
+    fn value(&self, _: &Node) -> Vec<Diagnostic> {
+        Vec::new()
+    }
+
+    fn expression(&self, _: &str, _: &Span) -> Vec<Diagnostic> {
+        Vec::new()
+    }
+
+    fn file(&self, _: &Path, _: &str, _: &FileSyntax) -> Vec<Diagnostic> {
+        Vec::new()
+    }
+
+    fn render(&self, node: &Node, _: &[Arc<Vars>]) -> Result<Node, Diagnostic> {
+        Ok(node.clone())
+    }
+
+    fn source(&self, path: &Path) -> Result<Arc<Source>, Diagnostic> {
+        Source::read(path)
+    }
+}
+
+/// Variables without a host.
+#[derive(Debug)]
+struct Layers(Vec<Arc<Vars>>);
+
+impl Scope for Layers {
+    fn get(&self, name: &str) -> Option<Variable> {
+        let node = self.0.iter().rev().find_map(|vars| vars.get(name))?;
+        Some(Variable::Written(node.clone()))
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.0
+            .iter()
+            .flat_map(|vars| vars.keys().cloned())
+            .collect()
+    }
+
+    fn origin(&self, name: &str) -> Option<String> {
+        let node = self.0.iter().rev().find_map(|vars| vars.get(name))?;
+        Some(node.span.to_string())
     }
 }
 

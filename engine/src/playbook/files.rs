@@ -42,8 +42,18 @@ pub(crate) fn missing(name: &str, place: &Span, tried: &[PathBuf]) -> Diagnostic
     )
 }
 
+/// A path from the root on, for messages and for Ansible's own variables.
+pub(crate) fn absolute(path: &Path) -> PathBuf {
+    let path = match path.as_os_str().is_empty() {
+        true => Path::new("."),
+        false => path,
+    };
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    path.components().collect()
+}
+
 /// A file with nearly that name, where one was looked for.
-fn neighbour(tried: &[PathBuf]) -> Option<String> {
+pub(super) fn neighbour(tried: &[PathBuf]) -> Option<String> {
     tried.iter().find_map(|path| {
         let name = path.file_name()?.to_str()?;
         let entries = std::fs::read_dir(path.parent()?).ok()?;

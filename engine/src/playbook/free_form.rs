@@ -41,7 +41,7 @@ fn is_name(key: &str) -> bool {
 }
 
 /// The words of `text`: white space parts them outside quotes and templates.
-fn words(text: &str) -> Vec<Range<usize>> {
+pub(crate) fn words(text: &str) -> Vec<Range<usize>> {
     let bytes = text.as_bytes();
     let mut words = Vec::new();
     let (mut start, mut quote, mut depth, mut at) = (None, None, 0_u32, 0_usize);
@@ -89,7 +89,7 @@ fn words(text: &str) -> Vec<Range<usize>> {
     words
 }
 
-fn unquote(value: &str) -> String {
+pub(crate) fn unquote(value: &str) -> String {
     for quote in ['"', '\''] {
         if value.len() >= 2 && value.starts_with(quote) && value.ends_with(quote) {
             return value[1..value.len() - 1].to_owned();

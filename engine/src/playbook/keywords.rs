@@ -1,5 +1,4 @@
-//! The names that may stand on a play and on a task: those that work, and those that are known
-//! from Ansible and are refused with a reason instead of being ignored in silence.
+//! The names that may stand on a play, a task and their like, and what is said of those that may not.
 
 use fleet_yaml::nearest;
 
@@ -10,183 +9,174 @@ pub(super) enum Place {
     Task,
     Handler,
     Block,
+    /// An entry of `roles:` or of a role's dependencies.
+    Role,
+    /// An `import_playbook`.
+    Playbook,
+    /// An `include_tasks` or `include_role`.
+    Include,
 }
 
+/// What every place takes.
+const EVERYWHERE: &[&str] = &[
+    "any_errors_fatal",
+    "become",
+    "become_exe",
+    "become_flags",
+    "become_method",
+    "become_user",
+    "check_mode",
+    "collections",
+    "connection",
+    "debugger",
+    "diff",
+    "environment",
+    "ignore_errors",
+    "ignore_unreachable",
+    "module_defaults",
+    "name",
+    "no_log",
+    "port",
+    "remote_user",
+    "run_once",
+    "tags",
+    "throttle",
+    "timeout",
+    "vars",
+];
+
+const PLAY: &[&str] = &[
+    "bench",
+    "fact_path",
+    "force_handlers",
+    "gather_facts",
+    "gather_subset",
+    "gather_timeout",
+    "handlers",
+    "hosts",
+    "max_fail_percentage",
+    "order",
+    "post_tasks",
+    "pre_tasks",
+    "roles",
+    "serial",
+    "strategy",
+    "tasks",
+    "user",
+    "validate_argspec",
+    "vars_files",
+    "vars_prompt",
+];
+
+const TASK: &[&str] = &[
+    "action",
+    "args",
+    "async",
+    "async_val",
+    "changed_when",
+    "delay",
+    "delegate_facts",
+    "delegate_to",
+    "failed_when",
+    "local_action",
+    "loop",
+    "loop_control",
+    "notify",
+    "poll",
+    "register",
+    "retries",
+    "until",
+    "when",
+];
+
+const BLOCK: &[&str] = &[
+    "always",
+    "block",
+    "delegate_facts",
+    "delegate_to",
+    "notify",
+    "rescue",
+    "when",
+];
+
+const ROLE: &[&str] = &["delegate_facts", "delegate_to", "role", "when"];
+
+const PLAYBOOK: &[&str] = &["import_playbook", "when"];
+
+/// All that a dynamic include takes: what it includes takes the rest from what is around it.
+const INCLUDE: &[&str] = &[
+    "action",
+    "args",
+    "collections",
+    "debugger",
+    "ignore_errors",
+    "loop",
+    "loop_control",
+    "name",
+    "no_log",
+    "register",
+    "run_once",
+    "tags",
+    "timeout",
+    "vars",
+    "when",
+];
+
+/// Names that fleetctl has of its own and does not have yet, each with what to do instead.
+const NOT_YET: &[(&str, &str)] = &[
+    ("rollout", "limit the run with `serial` for now"),
+    ("health", "use a task with `assert`"),
+    ("gates", "write gates into `bench:`"),
+];
+
 impl Place {
+    const ALL: [Self; 6] = [
+        Self::Play,
+        Self::Task,
+        Self::Handler,
+        Self::Block,
+        Self::Role,
+        Self::Playbook,
+    ];
+
     pub(super) fn noun(self) -> &'static str {
         match self {
             Self::Play => "a play",
             Self::Task => "a task",
             Self::Handler => "a handler",
             Self::Block => "a block",
+            Self::Role => "a role",
+            Self::Playbook => "an `import_playbook`",
+            Self::Include => "a dynamic include",
         }
     }
 
-    fn supported(self) -> &'static [&'static str] {
-        match self {
-            Self::Play => PLAY,
-            Self::Task => TASK,
-            Self::Handler => HANDLER,
-            Self::Block => BLOCK,
-        }
+    /// Whether tasks stand there, and with them modules.
+    pub(super) fn takes_modules(self) -> bool {
+        matches!(self, Self::Task | Self::Handler | Self::Include)
+    }
+
+    /// Its keywords.
+    pub(super) fn keywords(self) -> impl Iterator<Item = &'static str> {
+        let (own, shared): (&[&str], &[&str]) = match self {
+            Self::Play => (PLAY, EVERYWHERE),
+            Self::Task => (TASK, EVERYWHERE),
+            Self::Handler => (TASK, EVERYWHERE),
+            Self::Block => (BLOCK, EVERYWHERE),
+            Self::Role => (ROLE, EVERYWHERE),
+            Self::Playbook => (PLAYBOOK, EVERYWHERE),
+            Self::Include => (INCLUDE, &[]),
+        };
+        let listen = (self == Self::Handler).then_some("listen");
+        own.iter().chain(shared).copied().chain(listen)
+    }
+
+    /// Whether `key` is one of its keywords.
+    pub(super) fn takes(self, key: &str) -> bool {
+        let looped = matches!(self, Self::Task | Self::Handler | Self::Include);
+        (looped && key.starts_with("with_")) || self.keywords().any(|keyword| keyword == key)
     }
 }
-
-const PLAY: &[&str] = &[
-    "become",
-    "become_user",
-    "bench",
-    "check_mode",
-    "connection",
-    "diff",
-    "environment",
-    "gather_facts",
-    "gather_subset",
-    "handlers",
-    "hosts",
-    "ignore_errors",
-    "name",
-    "no_log",
-    "port",
-    "post_tasks",
-    "pre_tasks",
-    "remote_user",
-    "tags",
-    "tasks",
-    "timeout",
-    "vars",
-    "vars_files",
-];
-
-const TASK: &[&str] = &[
-    "action",
-    "args",
-    "become",
-    "become_user",
-    "changed_when",
-    "check_mode",
-    "diff",
-    "environment",
-    "failed_when",
-    "ignore_errors",
-    "loop",
-    "loop_control",
-    "name",
-    "no_log",
-    "notify",
-    "register",
-    "tags",
-    "timeout",
-    "vars",
-    "when",
-    "with_items",
-];
-
-const HANDLER: &[&str] = &[
-    "action",
-    "args",
-    "become",
-    "become_user",
-    "changed_when",
-    "check_mode",
-    "diff",
-    "environment",
-    "failed_when",
-    "ignore_errors",
-    "listen",
-    "loop",
-    "loop_control",
-    "name",
-    "no_log",
-    "notify",
-    "register",
-    "tags",
-    "timeout",
-    "vars",
-    "when",
-    "with_items",
-];
-
-const BLOCK: &[&str] = &[
-    "become",
-    "become_user",
-    "block",
-    "check_mode",
-    "diff",
-    "environment",
-    "ignore_errors",
-    "name",
-    "no_log",
-    "notify",
-    "tags",
-    "timeout",
-    "vars",
-    "when",
-];
-
-/// Ansible's keywords that fleetctl does not have, each with what to do instead.
-const REFUSED: &[(&str, &str)] = &[
-    (
-        "any_errors_fatal",
-        "a failed host is undone by itself; limit the run with `--limit` for now",
-    ),
-    ("always", "put the tasks behind the block for now"),
-    ("async", "take it out: tasks run to their end"),
-    ("become_exe", "set `ansible_become_exe` for the host"),
-    ("become_flags", "set `ansible_become_flags` for the host"),
-    ("become_method", "take it out: the method is sudo"),
-    (
-        "collections",
-        "take it out: modules are found by their short names",
-    ),
-    (
-        "debugger",
-        "take it out; `--step` style debugging is not offered",
-    ),
-    ("delay", "take it out together with `until`"),
-    ("delegate_facts", "take it out together with `delegate_to`"),
-    ("delegate_to", "write a play of its own for that host"),
-    ("fact_path", "put the facts into /etc/ansible/facts.d"),
-    (
-        "force_handlers",
-        "take it out: a failed host's changes are undone",
-    ),
-    (
-        "gather_timeout",
-        "take it out: facts are gathered in milliseconds",
-    ),
-    (
-        "ignore_unreachable",
-        "take it out: an unreachable host is always reported",
-    ),
-    ("local_action", "write a play for `localhost`"),
-    (
-        "max_fail_percentage",
-        "limit the run with `--limit` for now",
-    ),
-    ("module_defaults", "write the arguments on each task"),
-    ("order", "take it out: hosts run side by side"),
-    ("poll", "take it out together with `async`"),
-    (
-        "rescue",
-        "use `ignore_errors` and `when: result is failed` for now",
-    ),
-    ("retries", "take it out together with `until`"),
-    (
-        "roles",
-        "put the role's tasks, handlers and vars into the play for now",
-    ),
-    ("run_once", "write a play for one host, `hosts: web[0]`"),
-    ("serial", "limit the run with `--limit` for now"),
-    ("strategy", "take it out"),
-    ("throttle", "use `--forks`"),
-    ("until", "use a command that waits by itself"),
-    ("validate_argspec", "take it out"),
-    ("vars_prompt", "hand the value over with `-e name=value`"),
-    ("rollout", "limit the run with `--limit` for now"),
-    ("health", "use a task with `assert`"),
-    ("gates", "write gates into `bench:`"),
-];
 
 /// Why a key is not taken here, and what would be.
 pub(super) struct Refusal {
@@ -194,29 +184,16 @@ pub(super) struct Refusal {
     pub(super) help: Option<String>,
 }
 
-/// Whether `key` is a keyword that works at `place`.
-pub(super) fn is_supported(place: Place, key: &str) -> bool {
-    place.supported().contains(&key)
-}
-
-/// Why `key`, which is not supported at `place` and is no module either, is refused.
+/// Why `key`, which is not taken at `place` and is no module either, is refused.
 pub(super) fn refusal(place: Place, key: &str, modules: &[&'static str]) -> Refusal {
-    if let Some((_, instead)) = REFUSED.iter().find(|(name, _)| *name == key) {
+    if let Some((_, instead)) = NOT_YET.iter().find(|(name, _)| *name == key) {
         return Refusal {
             message: format!("`{key}` on {} is not supported yet", place.noun()),
             help: Some((*instead).to_owned()),
         };
     }
-    if let Some(lookup) = key.strip_prefix("with_") {
-        return Refusal {
-            message: format!("`with_{lookup}` is not supported yet"),
-            help: Some("write the list with `loop:`".to_owned()),
-        };
-    }
-    let elsewhere = [Place::Play, Place::Task, Place::Handler, Place::Block]
-        .into_iter()
-        .find(|other| *other != place && is_supported(*other, key));
-    if let Some(other) = elsewhere {
+    let takes_modules = place.takes_modules();
+    if let Some(other) = Place::ALL.into_iter().find(|other| other.takes(key)) {
         return Refusal {
             message: format!(
                 "`{key}` is a keyword of {}, not of {}",
@@ -226,7 +203,6 @@ pub(super) fn refusal(place: Place, key: &str, modules: &[&'static str]) -> Refu
             help: None,
         };
     }
-    let takes_modules = matches!(place, Place::Task | Place::Handler);
     if !takes_modules && modules.contains(&key) {
         return Refusal {
             message: format!(
@@ -236,13 +212,8 @@ pub(super) fn refusal(place: Place, key: &str, modules: &[&'static str]) -> Refu
             help: Some("write it as an item of the list below `tasks:`".to_owned()),
         };
     }
-    let candidates = place.supported().iter().copied().chain(
-        takes_modules
-            .then_some(modules)
-            .into_iter()
-            .flatten()
-            .copied(),
-    );
+    let modules = takes_modules.then_some(modules).into_iter().flatten();
+    let candidates = place.keywords().chain(modules.copied());
     let what = if takes_modules {
         "keyword or module"
     } else {
@@ -258,5 +229,31 @@ pub(super) fn refusal(place: Place, key: &str, modules: &[&'static str]) -> Refu
     Refusal {
         message: format!("`{key}` is no {what} that fleetctl knows"),
         help: Some(help),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Place, refusal};
+
+    #[test]
+    fn every_place_has_its_own_words() {
+        assert!(Place::Handler.takes("listen") && !Place::Task.takes("listen"));
+        assert!(Place::Task.takes("with_dict") && !Place::Block.takes("with_dict"));
+        assert!(Place::Block.takes("rescue") && !Place::Play.takes("when"));
+        assert!(Place::Include.takes("when") && !Place::Include.takes("become"));
+    }
+
+    #[test]
+    fn a_word_of_another_place_is_told_as_such() {
+        let told = refusal(Place::Task, "serial", &[]).message;
+        assert_eq!(told, "`serial` is a keyword of a play, not of a task");
+        let told = refusal(Place::Play, "copy", &["copy"]).message;
+        assert_eq!(
+            told,
+            "`copy` is a module, and stands on a task, not on a play"
+        );
+        let told = refusal(Place::Task, "tempalte", &["template"]).help;
+        assert_eq!(told.as_deref(), Some("did you mean `template`?"));
     }
 }

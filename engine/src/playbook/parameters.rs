@@ -54,6 +54,38 @@ pub(super) const ASSERT: &[Parameter] = &[
     ),
 ];
 
+pub(super) const GROUP_BY: &[Parameter] = &[
+    Parameter::new(
+        "key",
+        "text",
+        "The group, which is made where there is none.",
+    )
+    .required(),
+    Parameter::new("parents", "list", "Groups that the group is put into.").default("all"),
+];
+
+pub(super) const PAUSE: &[Parameter] = &[
+    Parameter::new("minutes", "number", "How long to wait."),
+    Parameter::new("seconds", "number", "How long to wait."),
+    Parameter::new(
+        "prompt",
+        "text",
+        "What the person is asked; without a time to wait, for the return key.",
+    ),
+    Parameter::new("echo", "yes or no", "Whether what is typed is shown.").default("true"),
+];
+
+pub(super) const SET_STATS: &[Parameter] = &[
+    Parameter::new("data", "mapping", "The values by their names.").required(),
+    Parameter::new("per_host", "yes or no", "Each host has its own.").default("false"),
+    Parameter::new(
+        "aggregate",
+        "yes or no",
+        "Values of the same name are added up, not replaced.",
+    )
+    .default("true"),
+];
+
 pub(super) const DEBUG: &[Parameter] = &[
     Parameter::new("msg", "any value", "What to show.").default("Hello world!"),
     Parameter::new(
@@ -72,13 +104,50 @@ pub(super) const INCLUDE_VARS: &[Parameter] = &[
         "file",
         "text",
         "The file, beside the playbook or in its `vars/`.",
-    )
-    .required(),
+    ),
+    Parameter::new(
+        "dir",
+        "text",
+        "A directory, all files of which are taken, in order.",
+    ),
     Parameter::new(
         "name",
         "text",
         "Put the variables into one mapping of this name.",
     ),
+    Parameter::new(
+        "depth",
+        "number",
+        "How deep to go into a directory; 0 for all of it.",
+    )
+    .default("0"),
+    Parameter::new(
+        "extensions",
+        "list",
+        "The endings of files that are taken from a directory.",
+    )
+    .default("json, yaml, yml"),
+    Parameter::new(
+        "files_matching",
+        "pattern",
+        "Only files of a directory that this matches.",
+    ),
+    Parameter::new(
+        "hash_behaviour",
+        "`replace` or `merge`",
+        "Whether mappings are merged with those that are there.",
+    ),
+    Parameter::new(
+        "ignore_files",
+        "list",
+        "Files of a directory that are left out.",
+    ),
+    Parameter::new(
+        "ignore_unknown_extensions",
+        "yes or no",
+        "Files of a directory with other endings are no mistake.",
+    )
+    .default("false"),
 ];
 
 pub(super) const META: &[Parameter] = &[Parameter::new(
@@ -157,4 +226,23 @@ pub(super) const TEMPLATE: &[Parameter] = &[
         "What begins an expression.",
     )
     .default("{{"),
+];
+
+pub(super) const VALIDATE_ARGUMENT_SPEC: &[Parameter] = &[
+    Parameter::new(
+        "argument_spec",
+        "mapping",
+        "What each argument is, by its name: `type`, `required`, `choices`, `default`, `options`, …",
+    )
+    .required(),
+    Parameter::new(
+        "provided_arguments",
+        "mapping",
+        "The arguments; variables of the same names where they are not given.",
+    ),
+    Parameter::new(
+        "validate_args_context",
+        "mapping",
+        "What the result says of where the specification is from.",
+    ),
 ];

@@ -1,166 +1,349 @@
-//! Reads a playbook file and collects every mistake in it, not only the first.
+//! Reads files and collects every mistake in them, not only the first.
 
 use std::{
     collections::HashSet,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, atomic::Ordering},
 };
 
-use fleet_yaml::{Diagnostic, Map, Node, Source, Span};
+use fleet_yaml::{Diagnostic, Map, Node, Severity, Source, Span};
 
-use super::{Check, Playbook, Vars};
+use crate::external;
 
-/// A playbook, and what was noticed while reading it.
-#[derive(Debug)]
-pub struct Reading {
-    /// The playbook; where there are mistakes, what of it could be understood.
-    pub playbook: Playbook,
-    /// All mistakes that can be found without a host, each at its place. With any the playbook must not be run.
-    pub mistakes: Vec<Diagnostic>,
-    /// What is taken, but may not be meant.
-    pub warnings: Vec<Diagnostic>,
+use super::{
+    Directives, Play, Role, Step, Task, Vars,
+    books::{File, Shelf},
+    unset::Unset,
+};
+
+/// How deep imports may stand in one another. Ansible ends at Python's limit of recursion.
+pub(super) const DEPTH: usize = 64;
+
+/// Something that was noticed.
+struct Noticed {
+    what: Diagnostic,
+    /// Ansible tells it only when a host reaches it.
+    late: bool,
 }
 
-/// Reads the playbook at `path`. `check` looks at its templates.
-#[must_use]
-pub fn read(path: &Path, check: &dyn Check) -> Reading {
-    let mut reading = Reading {
-        playbook: Playbook {
-            path: path.to_owned(),
-            plays: Vec::new(),
-        },
-        mistakes: Vec::new(),
-        warnings: Vec::new(),
-    };
-    let source = match Source::read(path) {
-        Ok(source) => source,
-        Err(problem) => {
-            reading.mistakes.push(problem);
-            return reading;
-        }
-    };
-    let loaded = match fleet_yaml::load(Arc::clone(&source)) {
-        Ok(loaded) => loaded,
-        Err(problem) => {
-            reading.mistakes.push(problem);
-            return reading;
-        }
-    };
-    reading.warnings = loaded.warnings;
-    let mut reader = Reader {
-        problems: Vec::new(),
-        next_id: 0,
-        check,
-        dir: path.parent().map(Path::to_owned).unwrap_or_default(),
-        makes_files: false,
-        templates: HashSet::new(),
-    };
-    let mut empty = true;
-    for document in loaded
-        .documents
-        .iter()
-        .filter(|document| !document.is_null())
-    {
-        let Some(list) = document.as_seq() else {
-            empty = false;
-            reader.wrong_kind(document, "a list of plays");
-            if let Some(last) = reader
-                .problems
-                .last_mut()
-                .filter(|_| document.get("hosts").is_some())
-            {
-                last.help = Some("begin each play with a dash: `- hosts: all`".to_owned());
-            }
-            continue;
-        };
-        for play in list {
-            empty = false;
-            let index = reading.playbook.plays.len();
-            reading
-                .playbook
-                .plays
-                .extend(reader.play(play, index).map(Arc::new));
-        }
-    }
-    if empty {
-        reader
-            .problem(&source.span(0, 0), "this playbook has no plays")
-            .help = Some("a play begins with `- hosts: all`".to_owned());
-    }
-    reading.mistakes = in_order(reader.problems, &source);
-    reading
+/// All that was noticed, in the order of the places, each once.
+#[derive(Default)]
+pub(super) struct Told {
+    pub(super) mistakes: Vec<Diagnostic>,
+    pub(super) late: Vec<Diagnostic>,
+    pub(super) warnings: Vec<Diagnostic>,
 }
 
-/// In the order of their places, those in other files (templates) behind; each once, though a block hands its own on
-/// to every task in it.
-fn in_order(mut problems: Vec<Diagnostic>, source: &Arc<Source>) -> Vec<Diagnostic> {
-    let place = |problem: &Diagnostic| match &problem.span {
-        Some(span) if Arc::ptr_eq(&span.source, source) => span.start,
-        _ => usize::MAX,
-    };
-    problems.sort_by_key(place);
-    let mut told = HashSet::new();
-    problems.retain(|problem| told.insert(problem.to_string()));
-    problems
-}
-
+/// Reads what belongs together: a playbook, or what one include names.
 pub(super) struct Reader<'a> {
-    pub(super) problems: Vec<Diagnostic>,
+    pub(super) shelf: &'a Shelf,
+    problems: Vec<Noticed>,
     pub(super) next_id: usize,
-    pub(super) check: &'a dyn Check,
-    /// The playbook's directory.
+    /// The directory of the play's files.
     pub(super) dir: PathBuf,
+    /// Where in the files this is.
+    pub(super) here: Here,
+    /// The play that is read.
+    pub(super) play: PlayWide,
     /// A play so far works on this machine, and may make files that later tasks name.
     pub(super) makes_files: bool,
     /// Template files that were looked at, each with its syntax.
     pub(super) templates: HashSet<(PathBuf, String)>,
+    /// Reserved tags that were told of.
+    pub(super) reserved: HashSet<String>,
+    /// The `import_playbook`s that this stands in, outermost first, with the variables that they hand over.
+    pub(super) imports: Vec<(Directives, Arc<Vars>)>,
+    /// Dynamic includes that were read, to be followed when the play is whole; whether they are handlers.
+    pub(super) includes: Vec<(Arc<Task>, bool)>,
+    /// Where modules of the project are looked for.
+    pub(super) modules: external::Search,
+    /// A condition may keep hosts from what is read.
+    pub(super) conditional: bool,
+    /// Variables that nothing in the playbook sets.
+    pub(super) unset: Vec<Unset>,
+    /// How many imports this stands in.
+    pub(super) depth: usize,
+    /// What is read was looked at before: its templates and arguments are known to be sound.
+    pub(super) trusted: bool,
 }
 
-impl Reader<'_> {
-    pub(super) fn problem(&mut self, span: &Span, message: impl Into<String>) -> &mut Diagnostic {
-        self.problems.push(Diagnostic::error(span.clone(), message));
-        let last = self.problems.len() - 1;
-        &mut self.problems[last]
+/// Where in the files something stands.
+#[derive(Clone, Default)]
+pub(super) struct Here {
+    /// The directories of this file and of those that include it, nearest first.
+    pub(super) files: Arc<[PathBuf]>,
+    /// Where the files of tasks are looked for.
+    pub(super) search: Arc<[PathBuf]>,
+    /// These are handlers.
+    pub(super) handlers: bool,
+}
+
+/// What is gathered from all over a play.
+#[derive(Default)]
+pub(super) struct PlayWide {
+    /// Its variables, as far as they are known before the run.
+    pub(super) vars: Vec<Arc<Vars>>,
+    /// Roles of `import_role`.
+    pub(super) roles: Vec<Arc<Role>>,
+    /// Their handlers.
+    pub(super) handlers: Vec<Arc<Task>>,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(shelf: &'a Shelf, next_id: usize, dir: PathBuf) -> Self {
+        let modules = shelf.modules(&dir);
+        Self {
+            modules,
+            shelf,
+            problems: Vec::new(),
+            next_id,
+            dir,
+            here: Here::default(),
+            play: PlayWide::default(),
+            makes_files: false,
+            templates: HashSet::new(),
+            reserved: HashSet::new(),
+            imports: Vec::new(),
+            includes: Vec::new(),
+            conditional: false,
+            unset: Vec::new(),
+            depth: 0,
+            trusted: false,
+        }
     }
 
-    pub(super) fn wrong_kind(&mut self, node: &Node, expected: &str) {
+    /// The plays of a playbook file.
+    pub(super) fn playbook(&mut self, path: &Path) -> Vec<Arc<Play>> {
+        let mut plays = Vec::new();
+        if let Some(file) = self.open(path) {
+            self.plays(&file, &mut plays);
+        }
+        plays
+    }
+
+    /// The plays of a playbook that is no file.
+    pub(super) fn playbook_text(&mut self, source: Arc<Source>) -> Vec<Arc<Play>> {
+        let mut plays = Vec::new();
+        match File::of(source) {
+            Ok(file) => {
+                for warning in &file.warnings {
+                    self.tell(warning.clone(), false);
+                }
+                self.plays(&file, &mut plays);
+            }
+            Err(problem) => {
+                self.tell(problem, false);
+            }
+        }
+        plays
+    }
+
+    /// The plays of a file, behind those that are there.
+    pub(super) fn plays(&mut self, file: &File, plays: &mut Vec<Arc<Play>>) {
+        let before = plays.len();
+        let mut empty = true;
+        for document in file.documents.iter().filter(|node| !node.is_null()) {
+            let Some(list) = document.as_seq() else {
+                empty = false;
+                let help = document.get("hosts").is_some();
+                self.wrong_kind(document, "a list of plays").help =
+                    help.then(|| "begin each play with a dash: `- hosts: all`".to_owned());
+                continue;
+            };
+            for item in list {
+                empty = false;
+                self.play_or_import(item, plays);
+            }
+        }
+        // An empty list is a playbook that does nothing; a file without one is none.
+        let nothing = file.documents.iter().all(Node::is_null);
+        if empty && nothing && before == 0 {
+            self.problem(&file.source.span(0, 0), "this playbook has no plays")
+                .help = Some("a play begins with `- hosts: all`".to_owned());
+        }
+    }
+
+    /// A file; its warnings are told the first time.
+    pub(super) fn open(&mut self, path: &Path) -> Option<Arc<File>> {
+        match self.shelf.file(path) {
+            Ok(file) => {
+                for warning in &file.warnings {
+                    self.tell(warning.clone(), false);
+                }
+                Some(file)
+            }
+            Err(problem) => {
+                self.tell(problem, false);
+                None
+            }
+        }
+    }
+
+    /// The tasks of a file, from now on at that place.
+    pub(super) fn task_file(
+        &mut self,
+        path: &Path,
+        read: impl FnOnce(&mut Self, &Node) -> Vec<Step>,
+    ) -> Option<Vec<Step>> {
+        let file = self.open(path)?;
+        let content = file.content();
+        if let Some(second) = file.documents.get(1) {
+            self.problem(
+                &second.span,
+                "a file of tasks is one document, and this is its second",
+            )
+            .help = Some("take out the line `---` before it".to_owned());
+        }
+        let mistakes = self.mistakes();
+        let trusted = self.trusted;
+        self.trusted = file.looked_at.load(Ordering::Relaxed);
+        let steps = read(self, &content);
+        self.trusted = trusted;
+        if self.mistakes() == mistakes {
+            file.looked_at.store(true, Ordering::Relaxed);
+        }
+        Some(steps)
+    }
+
+    fn mistakes(&self) -> usize {
+        let errors = self.problems.iter();
+        errors
+            .filter(|problem| problem.what.severity == Severity::Error)
+            .count()
+    }
+
+    /// What was read, unless there are mistakes in it. Those that a task finds for itself are left to it.
+    pub(super) fn outcome<T>(self, read: Option<T>) -> Result<T, Vec<Diagnostic>> {
+        let told = self.told();
+        match read {
+            Some(read) if told.mistakes.is_empty() => Ok(read),
+            Some(_) => Err(told.mistakes),
+            None => Err([told.mistakes, told.late].concat()),
+        }
+    }
+
+    /// What was noticed, in the order of the places, each once, though a block hands its own on to every task in it and a
+    /// role may be used twice.
+    pub(super) fn told(self) -> Told {
+        let mut sources: Vec<PathBuf> = Vec::new();
+        let mut place = |problem: &Diagnostic| {
+            let Some(span) = &problem.span else {
+                return (usize::MAX, 0);
+            };
+            let known = sources.iter().position(|name| *name == span.source.name);
+            let file = known.unwrap_or_else(|| {
+                sources.push(span.source.name.clone());
+                sources.len() - 1
+            });
+            (file, span.start)
+        };
+        let mut placed: Vec<_> = self
+            .problems
+            .into_iter()
+            .map(|problem| (place(&problem.what), problem))
+            .collect();
+        placed.sort_by_key(|(place, _)| *place);
+        let mut once = HashSet::new();
+        let mut told = Told::default();
+        for (_, Noticed { what, late }) in placed {
+            if !once.insert(what.to_string()) {
+                continue;
+            }
+            match (what.severity, late) {
+                (Severity::Warning, _) => told.warnings.push(what),
+                (Severity::Error, false) => told.mistakes.push(what),
+                (Severity::Error, true) => told.late.push(what),
+            }
+        }
+        told
+    }
+
+    /// A mistake in the playbook itself.
+    pub(super) fn problem(&mut self, span: &Span, message: impl Into<String>) -> &mut Diagnostic {
+        self.tell(Diagnostic::error(span.clone(), message), false)
+    }
+
+    /// A mistake that a host would run into.
+    pub(super) fn late(&mut self, span: &Span, message: impl Into<String>) -> &mut Diagnostic {
+        self.tell(Diagnostic::error(span.clone(), message), true)
+    }
+
+    pub(super) fn warning(&mut self, span: &Span, message: impl Into<String>) -> &mut Diagnostic {
+        self.tell(Diagnostic::warning(span.clone(), message), false)
+    }
+
+    pub(super) fn tell(&mut self, what: Diagnostic, late: bool) -> &mut Diagnostic {
+        self.problems.push(Noticed { what, late });
+        let last = self.problems.len() - 1;
+        &mut self.problems[last].what
+    }
+
+    pub(super) fn tell_late(&mut self, found: Vec<Diagnostic>) {
+        for problem in found {
+            self.tell(problem, true);
+        }
+    }
+
+    /// Runs something whose problems are nobody's business.
+    pub(super) fn silently<T>(&mut self, read: impl FnOnce(&mut Self) -> T) -> T {
+        let told = self.problems.len();
+        let outcome = read(self);
+        self.problems.truncate(told);
+        outcome
+    }
+
+    /// Runs something in which every mistake is one that a host would run into.
+    pub(super) fn all_late<T>(&mut self, read: impl FnOnce(&mut Self) -> T) -> T {
+        let told = self.problems.len();
+        let outcome = read(self);
+        for problem in &mut self.problems[told..] {
+            problem.late = true;
+        }
+        outcome
+    }
+
+    pub(super) fn wrong_kind(&mut self, node: &Node, expected: &str) -> &mut Diagnostic {
         self.problem(
             &node.span,
             format!("expected {expected}, not {}", node.kind_name()),
-        );
+        )
+    }
+
+    /// Looks at the templates of a value.
+    pub(super) fn look(&mut self, node: &Node) {
+        if !self.trusted {
+            self.tell_late(self.shelf.settings.check.value(node));
+        }
+    }
+
+    /// Looks at a bare expression.
+    pub(super) fn look_at_expression(&mut self, expression: &str, span: &Span) {
+        if !self.trusted {
+            let check = &self.shelf.settings.check;
+            self.tell_late(check.expression(expression, span));
+        }
     }
 
     /// Looks at the templates of a value that is kept as written.
     pub(super) fn value(&mut self, node: &Node) -> Node {
-        self.problems.extend(self.check.value(node));
+        self.look(node);
         node.clone()
-    }
-
-    /// One value, or a list of them.
-    pub(super) fn list(&mut self, node: &Node) -> Vec<Node> {
-        let items = node
-            .as_seq()
-            .map_or_else(|| vec![node.clone()], <[Node]>::to_vec);
-        for item in &items {
-            self.problems.extend(self.check.value(item));
-        }
-        items
     }
 
     /// A condition: an expression without braces, or a list of them that must all hold.
     pub(super) fn conditions(&mut self, node: &Node) -> Vec<Node> {
-        let conditions = node
-            .as_seq()
-            .map_or_else(|| vec![node.clone()], <[Node]>::to_vec);
-        for condition in &conditions {
-            match condition.scalar_text() {
-                Some(text) if condition.as_str().is_some() => {
-                    self.problems
-                        .extend(self.check.expression(&text, &condition.span));
+        let items = node.as_seq().unwrap_or(std::slice::from_ref(node));
+        let mut conditions = Vec::new();
+        for condition in items.iter().filter(|node| !node.is_null()) {
+            match (condition.as_str(), condition.scalar_text()) {
+                (Some(text), _) => self.look_at_expression(text, &condition.span),
+                (None, Some(_)) => {}
+                (None, None) => {
+                    self.wrong_kind(condition, "a condition");
+                    continue;
                 }
-                Some(_) => {}
-                None => self.wrong_kind(condition, "a condition"),
             }
+            conditions.push(condition.clone());
         }
         conditions
     }
@@ -176,44 +359,52 @@ impl Reader<'_> {
                 }
             }
             None if node.is_null() => {}
-            None => self.wrong_kind(node, "a mapping of variables"),
+            None => {
+                self.wrong_kind(node, "a mapping of variables");
+            }
         }
         Arc::new(vars)
     }
 
+    /// `vars:`
+    pub(super) fn own_vars(&mut self, map: &Map) -> Arc<Vars> {
+        map.get("vars")
+            .map_or_else(Arc::default, |node| self.vars(node))
+    }
+
     pub(super) fn variable_name(&mut self, node: &Node) -> Option<String> {
         let Some(name) = node.as_str() else {
-            self.wrong_kind(node, "a variable's name");
+            let found = node.kind_name();
+            self.problem(
+                &node.span,
+                format!("Invalid variable name: expected a text, not {found}"),
+            );
             return None;
         };
-        let sound = name
-            .chars()
+        let mut letters = name.chars();
+        let sound = letters
             .next()
             .is_some_and(|c| c.is_alphabetic() || c == '_')
-            && name.chars().all(|c| c.is_alphanumeric() || c == '_');
+            && letters.all(|c| c.is_alphanumeric() || c == '_');
         if !sound {
-            self.problem(&node.span, format!("`{name}` cannot be a variable's name"))
+            self.problem(&node.span, format!("Invalid variable name `{name}`"))
                 .help = Some("letters, digits and `_`, and no digit first".to_owned());
             return None;
         }
         Some(name.to_owned())
     }
 
-    /// One string, or a list of them; `split` takes commas apart (tags).
-    pub(super) fn strings(&mut self, node: &Node, split: bool) -> Vec<String> {
-        let items = node
-            .as_seq()
-            .map_or_else(|| vec![node.clone()], <[Node]>::to_vec);
+    /// One string, or a list of them.
+    pub(super) fn strings(&mut self, node: &Node) -> Vec<String> {
+        let items = node.as_seq().unwrap_or(std::slice::from_ref(node));
         let mut strings = Vec::new();
         for item in items {
             match item.as_str() {
-                Some(text) if split => {
-                    strings.extend(text.split(',').map(|part| part.trim().to_owned()));
-                }
                 Some(text) => strings.push(text.to_owned()),
-                // A tag may be a number; its spelling is its name.
                 None if item.is_scalar() => strings.push(item.raw().to_owned()),
-                None => self.wrong_kind(&item, "a string"),
+                None => {
+                    self.wrong_kind(item, "a string");
+                }
             }
         }
         strings

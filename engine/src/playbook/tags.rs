@@ -27,13 +27,16 @@ impl TagFilter {
         }
     }
 
-    /// Whether a task is to run.
+    /// Whether a task is to run; templates among its tags stand for themselves.
     #[must_use]
     pub fn takes(&self, task: &Task) -> bool {
-        self.takes_tags(&task.directives.tags)
+        let tags = task.directives.tags.iter();
+        self.takes_tags(&tags.map(|tag| tag.as_str().unwrap_or_else(|| tag.raw()).to_owned()).collect::<Vec<_>>())
     }
 
-    fn takes_tags(&self, tags: &[String]) -> bool {
+    /// Whether something with these tags is to run.
+    #[must_use]
+    pub fn takes_tags(&self, tags: &[String]) -> bool {
         let has = |tag: &str| tags.iter().any(|own| own == tag);
         let named = |list: &[String]| list.iter().any(|tag| has(tag));
         let word = |list: &[String], word: &str| list.iter().any(|tag| tag == word);

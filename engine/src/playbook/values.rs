@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use fleet_modules::module::{self, ArgumentError, Module};
-use fleet_yaml::{Diagnostic, Kind, Map, Node, Span};
+use fleet_yaml::{Diagnostic, Map, Node, Severity, Span};
 use indexmap::IndexMap;
 
 use super::{
@@ -38,35 +38,8 @@ impl Reader<'_> {
         })
     }
 
-    /// `connection:`
-    pub(super) fn connection_kind(&mut self, map: &Map) -> Option<Node> {
-        let known = |node: &Node| {
-            let kind = node.as_str().unwrap_or_default();
-            let kind = kind.strip_prefix("ansible.builtin.").unwrap_or(kind);
-            matches!(kind, "ssh" | "smart" | "openssh" | "local")
-        };
-        self.keyword_value(map, "connection", "`ssh` or `local`", known)
-    }
-
-    /// `environment:`: a mapping, or a list of them.
-    pub(super) fn environment(&mut self, map: &Map) -> Option<Node> {
-        let fits = |node: &Node| match &node.kind {
-            Kind::Seq(items) => items
-                .iter()
-                .all(|item| item.as_map().is_some() || !is_literal(item)),
-            Kind::Map(_) => true,
-            _ => false,
-        };
-        self.keyword_value(map, "environment", "a mapping of variables", fits)
-    }
-
-    /// `loop:`
-    pub(super) fn loop_items(&mut self, map: &Map) -> Option<Node> {
-        self.keyword_value(map, "loop", "a list", |node| node.as_seq().is_some())
-    }
-
     /// The value of a keyword, as written; a template may become anything.
-    fn keyword_value(
+    pub(super) fn keyword_value(
         &mut self,
         map: &Map,
         key: &str,
@@ -78,7 +51,12 @@ impl Reader<'_> {
         let whole_template = node.as_str().is_some_and(|_| !is_literal(node));
         if !whole_template && !fits(node) {
             let found = found(node);
-            self.problem(&node.span, format!("`{key}` takes {expected}, not {found}"));
+            let message = format!("`{key}` takes {expected}, not {found}");
+            // What is wrong with a play is wrong before the run; a task finds it for itself.
+            match map.get("hosts").is_some() {
+                true => self.problem(&node.span, message),
+                false => self.late(&node.span, message),
+            };
         }
         Some(self.value(node))
     }
@@ -94,15 +72,16 @@ fn found(node: &Node) -> String {
 
 /// Arguments.
 impl Reader<'_> {
-    /// Looks at the values of an action's arguments, and at the files that they name. `key` is where the module stands.
-    pub(super) fn values(&mut self, action: &Action, key: &Span) {
+    /// Looks at the values of an action's arguments, and at the files that they name. `key` is where the module stands;
+    /// the arguments are `whole` where nothing else can give more of them.
+    pub(super) fn values(&mut self, action: &Action, key: &Span, whole: bool) {
         match action {
             Action::Module {
                 module,
                 written,
                 arguments,
             } => {
-                self.literals(module, written, arguments, key);
+                self.literals(module, written, arguments, key, whole);
             }
             Action::Local {
                 action, arguments, ..
@@ -112,11 +91,11 @@ impl Reader<'_> {
                     let kept = kept
                         .map(|(name, node)| (name.clone(), node.clone()))
                         .collect();
-                    self.as_copy("template", &kept, key);
+                    self.as_copy("template", &kept, key, whole);
                     self.template_file(arguments);
                 }
                 LocalAction::Copy => {
-                    self.as_copy("copy", arguments, key);
+                    self.as_copy("copy", arguments, key, whole);
                     self.copied_file(arguments);
                 }
                 LocalAction::Assert => {
@@ -127,7 +106,7 @@ impl Reader<'_> {
                 LocalAction::Debug => {
                     if let Some(var) = arguments.get("var").and_then(Node::as_str) {
                         let span = &arguments["var"].span;
-                        self.problems.extend(self.check.expression(var, span));
+                        self.look_at_expression(var, span);
                     }
                 }
                 LocalAction::IncludeVars => {
@@ -137,17 +116,29 @@ impl Reader<'_> {
                 }
                 LocalAction::Meta => self.meta(arguments),
                 LocalAction::SetFact => {
-                    for (name, node) in arguments {
-                        self.variable_name(&Node::string(name, &node.span));
+                    for (name, node) in arguments.iter().filter(|(name, _)| !is_templated(name)) {
+                        self.all_late(|reader| {
+                            reader.variable_name(&Node::string(name, &node.span))
+                        });
                     }
                 }
-                LocalAction::Fail => {}
+                _ => {}
             },
+            Action::Include { .. }
+            | Action::External { .. }
+            | Action::Templated { .. }
+            | Action::Missing { .. } => {}
         }
     }
 
     /// `copy` and `template` end as the module `copy` on the host.
-    fn as_copy(&mut self, written: &str, arguments: &IndexMap<String, Node>, key: &Span) {
+    fn as_copy(
+        &mut self,
+        written: &str,
+        arguments: &IndexMap<String, Node>,
+        key: &Span,
+        whole: bool,
+    ) {
         let Some(copy) = module::find("copy") else {
             return;
         };
@@ -160,7 +151,7 @@ impl Reader<'_> {
             (name.clone(), node)
         };
         let arguments = arguments.iter().map(as_text).collect();
-        self.literals(copy, written, &arguments, key);
+        self.literals(copy, written, &arguments, key, whole);
     }
 
     /// Arguments without a template are what the module will get.
@@ -170,6 +161,7 @@ impl Reader<'_> {
         written: &str,
         arguments: &IndexMap<String, Node>,
         key: &Span,
+        whole: bool,
     ) {
         let mut given = serde_json::Map::new();
         for (name, node) in arguments
@@ -191,25 +183,34 @@ impl Reader<'_> {
             };
             given.remove(&name);
             let place = arguments.get(&name).map_or(key, |node| &node.span);
-            self.problems.push(wrong_argument(written, &problem, place));
+            self.tell(wrong_argument(written, &problem, place), true);
             sound = false;
         }
         if sound
+            && whole
             && arguments.values().all(is_literal)
             && let Err(problem) = (module.check)(&given.clone().into())
         {
             let name = spelling(module, &given, &problem);
             let node = name.and_then(|name| arguments.get(&name));
-            self.problems.push(wrong_argument(
-                written,
-                &problem,
-                node.map_or(key, |node| &node.span),
-            ));
+            let place = node.map_or(key, |node| &node.span);
+            self.tell(wrong_argument(written, &problem, place), true);
         }
     }
 
     fn meta(&mut self, arguments: &IndexMap<String, Node>) {
-        const KNOWN: [&str; 4] = ["flush_handlers", "end_host", "end_play", "noop"];
+        const KNOWN: [&str; 10] = [
+            "clear_facts",
+            "clear_host_errors",
+            "end_batch",
+            "end_host",
+            "end_play",
+            "end_role",
+            "flush_handlers",
+            "noop",
+            "refresh_inventory",
+            "reset_connection",
+        ];
         let Some(node) = arguments.get("action") else {
             return;
         };
@@ -217,10 +218,10 @@ impl Reader<'_> {
         if is_literal(node) && !KNOWN.contains(&name) {
             let near = fleet_yaml::nearest(name, KNOWN);
             let help = near.map_or_else(
-                || "`flush_handlers`, `end_host`, `end_play` and `noop` are".to_owned(),
+                || format!("it takes `{}`", KNOWN.join("`, `")),
                 |near| format!("did you mean `{near}`?"),
             );
-            self.problem(&node.span, format!("`meta: {name}` is not supported yet"))
+            self.late(&node.span, format!("there is no `meta: {name}`"))
                 .help = Some(help);
         }
     }
@@ -245,13 +246,13 @@ impl Reader<'_> {
             return;
         }
         match std::fs::read_to_string(&path) {
-            Ok(text) => self.problems.extend(self.check.file(&path, &text, &syntax)),
+            Ok(text) => self.tell_late(self.shelf.settings.check.file(&path, &text, &syntax)),
             Err(problem) if problem.kind() == std::io::ErrorKind::InvalidData => {
                 let message = format!("{} is not UTF-8, and a template must be", path.display());
-                self.problem(&src.span, message);
+                self.late(&src.span, message);
             }
             Err(problem) => {
-                self.problem(
+                self.late(
                     &src.span,
                     format!("cannot read {}: {problem}", path.display()),
                 );
@@ -275,12 +276,18 @@ impl Reader<'_> {
         let text = name
             .as_str()
             .filter(|text| !is_templated(text) && !text.starts_with('~'))?;
-        let search = files::search(&self.dir);
+        let mut search = self.here.search.to_vec();
+        search.extend(files::search(&self.dir));
         match files::find(text, folder, &search) {
             Ok(path) => Some(path),
             Err(_) if self.makes_files => None,
             Err(tried) => {
-                self.problems.push(files::missing(text, &name.span, &tried));
+                let mut missing = files::missing(text, &name.span, &tried);
+                // A host that the condition keeps from it does not miss it.
+                if self.conditional {
+                    missing.severity = Severity::Warning;
+                }
+                self.tell(missing, true);
                 None
             }
         }

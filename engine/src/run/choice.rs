@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use fleet_yaml::Diagnostic;
 
-use super::scope::{HostScope, HostState};
+use super::{scope::HostScope, state::HostState};
 use crate::{
     inventory::{Inventory, Limit, Selection},
     playbook::{Play, Vars},
@@ -43,15 +43,32 @@ impl Choice<'_> {
         Ok(selection.hosts)
     }
 
+    /// What is wrong with the patterns of plays, as far as it shows before the run: behind a play that may add hosts or
+    /// groups nobody can tell.
+    #[must_use]
+    pub fn check<'p>(&self, plays: impl Iterator<Item = &'p Arc<Play>>) -> Vec<Diagnostic> {
+        let mut problems = Vec::new();
+        for play in plays {
+            problems.extend(self.hosts(play).err());
+            if play.all_tasks().any(|task| task.action.may_make_hosts()) {
+                break;
+            }
+        }
+        problems
+    }
+
     /// A play's pattern may depend on extra variables and its own, on nothing of a host's.
     fn patterns(&self, play: &Play) -> Result<String, Diagnostic> {
         let scope = HostScope {
             magic: Arc::default(),
+            role_magic: None,
             local: Vec::new(),
             extra: Arc::clone(self.extra_vars),
+            params: Vec::new(),
             state: Arc::new(HostState::new(0)),
             written: vec![Arc::clone(&play.vars)],
             inventory: Arc::from([]),
+            defaults: Vec::new(),
         };
         let span = || play.hosts.span.clone();
         let patterns = match self.templar.value(&play.hosts, &scope.shared()) {

@@ -4,7 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use super::{scope::HostScope, shared::Shared};
 use crate::{
-    playbook::Play,
+    playbook::Directives,
     secret::Secret,
     template::{Evaluated, is_omit},
     transport::{Address, Become, HostKeys, Kind},
@@ -26,7 +26,7 @@ pub(crate) struct Reach {
 pub(crate) fn reach(
     shared: &Shared,
     host: &str,
-    play: Option<&Play>,
+    directives: Option<&Directives>,
     scope: &HostScope,
     needs_root: bool,
 ) -> Result<Reach, String> {
@@ -36,7 +36,7 @@ pub(crate) fn reach(
         None => Ok(None),
     };
     let settings = &shared.settings;
-    let connection = play.map(|play| &play.connection);
+    let connection = directives.map(|directives| &directives.connection);
     let kind = match text(&["ansible_connection"])? {
         Some(kind) => Some(kind),
         None => keyword(connection.and_then(|c| c.kind.as_ref()))?
@@ -59,7 +59,7 @@ pub(crate) fn reach(
         Some(port) => Some(port.parse::<u16>().map_err(|_| {
             format!("ansible_port: `{port}` is no port; it takes a number from 1 to 65535")
         })?),
-        None => shared.inventory.host(host).and_then(|host| host.port),
+        None => shared.inventory().host(host).and_then(|host| host.port),
     };
     let user = match text(&["ansible_user", "ansible_ssh_user"])? {
         Some(user) => Some(user),
@@ -76,6 +76,7 @@ pub(crate) fn reach(
     };
     address.port = port;
     address.user = user;
+    address.local_dir = Some(settings.playbook_dir.clone());
     address.private_key_file = text(&["ansible_private_key_file", "ansible_ssh_private_key_file"])?
         .map(|path| settings.expand_home(&path))
         .or_else(|| settings.private_key_file.clone());

@@ -17,6 +17,7 @@ use super::{
 use crate::{
     playbook::{LocalAction, Task, files},
     template::FileSyntax,
+    vault::Vault,
 };
 
 /// A value as JSON, as modules take it.
@@ -41,9 +42,9 @@ pub(super) async fn calls(
     host: &mut Host,
     play: &PlayContext,
     task: &Task,
+    written: &IndexMap<String, Node>,
     scope: &HostScope,
 ) -> Result<Vec<Call>, Unfit> {
-    let written = task.action.arguments();
     let template = task.action.name() == LocalAction::Template.name();
     let mut args = IndexMap::new();
     let mut content = None;
@@ -82,8 +83,13 @@ pub(super) async fn calls(
             if template { "" } else { " or `content`" }
         )));
     };
+    let decrypt = args
+        .get("decrypt")
+        .is_none_or(|decrypt| is_true(Some(decrypt)));
+    let vault = host.shared.templar.vault().clone();
+    let vault = decrypt.then_some(&vault);
     let folder = if template { "templates" } else { "files" };
-    let path = files::find(&src, folder, &play.search).map_err(|tried| {
+    let path = files::find(&src, folder, &play.search(task)).map_err(|tried| {
         let place = written.get("src").map_or(&task.span, |node| &node.span);
         Unfit::Problem(fleet_yaml::render(
             &files::missing(&src, place, &tried),
@@ -99,10 +105,10 @@ pub(super) async fn calls(
         )?]);
     }
     if path.is_dir() {
-        return tree(&path, &src, args, written);
+        return tree(&path, &src, args, vault, written);
     }
     preserve(&mut args, &path);
-    Ok(vec![call(args, Some(file(&path)?), written)?])
+    Ok(vec![call(args, Some(file(&path, vault)?), written)?])
 }
 
 fn call(
@@ -125,7 +131,7 @@ async fn text_content(host: &mut Host, node: &Node, scope: &HostScope) -> Result
     })
 }
 
-fn is_true(value: Option<&serde_json::Value>) -> bool {
+pub(super) fn is_true(value: Option<&serde_json::Value>) -> bool {
     match value {
         Some(serde_json::Value::Bool(truth)) => *truth,
         Some(serde_json::Value::String(text)) => matches!(
@@ -142,7 +148,7 @@ async fn render(
     written: &IndexMap<String, Node>,
     scope: &HostScope,
 ) -> Result<String, Unfit> {
-    let text = String::from_utf8(read(path)?).map_err(|_| {
+    let text = String::from_utf8(read(path, host.shared.templar.vault())?).map_err(|_| {
         Unfit::Problem(format!(
             "{}: a template is UTF-8 text, and this is not",
             path.display()
@@ -197,14 +203,23 @@ fn preserve(args: &mut serde_json::Map<String, serde_json::Value>, path: &Path) 
     }
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, Unfit> {
-    std::fs::read(path)
-        .map_err(|problem| Unfit::Problem(format!("{}: cannot be read: {problem}", path.display())))
+pub(super) fn read(path: &Path, vault: &Vault) -> Result<Vec<u8>, Unfit> {
+    let bytes = std::fs::read(path).map_err(|problem| {
+        Unfit::Problem(format!("{}: cannot be read: {problem}", path.display()))
+    })?;
+    vault
+        .plain(path, bytes)
+        .map_err(|problem| Unfit::Problem(problem.to_string()))
 }
 
-fn file(path: &Path) -> Result<Payload, Unfit> {
-    Payload::file(path)
-        .map_err(|problem| Unfit::Problem(format!("{}: cannot be read: {problem}", path.display())))
+/// A file of this machine; what is encrypted is opened where there is a vault.
+pub(super) fn file(path: &Path, vault: Option<&Vault>) -> Result<Payload, Unfit> {
+    match vault {
+        Some(vault) if Vault::is_vault_at(path) => Ok(Payload::held(read(path, vault)?)),
+        _ => Payload::file(path).map_err(|problem| {
+            Unfit::Problem(format!("{}: cannot be read: {problem}", path.display()))
+        }),
+    }
 }
 
 /// A directory: one call for each directory and file in it. `src/` copies what is in it, `src` itself, too.
@@ -212,6 +227,7 @@ fn tree(
     root: &Path,
     src: &str,
     args: serde_json::Map<String, serde_json::Value>,
+    vault: Option<&Vault>,
     places: &IndexMap<String, Node>,
 ) -> Result<Vec<Call>, Unfit> {
     let dest = args
@@ -237,7 +253,7 @@ fn tree(
             preserve(&mut args, &path);
             args.remove("directory_mode");
             args.insert("dest".to_owned(), dest.into());
-            calls.push(call(args, Some(file(&path)?), places)?);
+            calls.push(call(args, Some(file(&path, vault)?), places)?);
             continue;
         }
         let mut own: serde_json::Map<_, _> = ["owner", "group"]

@@ -1,40 +1,68 @@
 //! From a task as written to tasks on the wire: conditions decided, templates rendered, sent ahead
 //! as far as nothing depends on an answer that is still on its way.
 
-use std::sync::Arc;
+use std::{path::PathBuf, sync::Arc};
 
 use fleet_modules::module::Module;
-use fleet_wire::{Json, OnlyIf, Outcome, Status, ToHost};
+use fleet_wire::{Json, OnlyIf, Outcome, Status};
 use fleet_yaml::Node;
 use indexmap::IndexMap;
 use minijinja::Value;
 use serde_json::json;
 
 use super::{
+    connection::Reach,
     content::{self, from_json, to_json},
     flight::{Flight, Item},
     frame::constant,
     host::{Host, Stop},
+    link::Link,
     local,
     payload::Payload,
     scope::HostScope,
+    sources,
+    terms::Terms,
 };
 use crate::{
-    event::{TaskEnded, TaskInfo},
-    playbook::{Action, LocalAction, Task, wrong_argument},
+    event::{Event, TaskEnded, TaskInfo},
+    external::{self, External},
+    inventory::Inventory,
+    playbook::{Action, LocalAction, Play, Task, wrong_argument},
     template::{EvalError, Evaluated, is_omit},
-    variables::Variable,
+    variables::{Scope, Variable},
 };
 
 /// What a play adds to the way a task is run on a host.
+#[derive(Clone)]
 pub(super) struct PlayContext {
+    pub(super) play: Arc<Play>,
     pub(super) scope: HostScope,
-    /// Directories in which `src:` is looked for.
-    pub(super) search: Vec<std::path::PathBuf>,
-    /// The helper runs as root.
+    /// The playbook's directory.
+    pub(super) dir: PathBuf,
+    /// The hosts and groups that `scope` knows.
+    pub(super) inventory: Arc<Inventory>,
+    /// How the host is reached where a task does not say otherwise.
+    pub(super) reach: Arc<Reach>,
+    /// The helper runs as root for all tasks of this host.
     pub(super) as_root: bool,
-    /// The play's handlers, in the order in which they run.
-    pub(super) handlers: Vec<Arc<Task>>,
+}
+
+impl PlayContext {
+    /// Directories in which a task's files are looked for.
+    pub(super) fn search(&self, task: &Task) -> Vec<PathBuf> {
+        let own = task.search.iter().cloned();
+        own.chain([self.dir.clone()]).collect()
+    }
+
+    /// What a handler is known by, on the host, too: its title, with its place where another has the same.
+    pub(super) fn handler_key(&self, host: &Host, handler: &Task) -> String {
+        let title = handler.full_title();
+        let same = |other: &&Arc<Task>| other.full_title() == title;
+        match host.all_handlers(self).filter(same).count() {
+            0 | 1 => title,
+            _ => format!("{title} ({})", handler.place()),
+        }
+    }
 }
 
 /// Something that could be evaluated, or is not known before an apply.
@@ -46,6 +74,8 @@ pub(super) enum Settled<T> {
 /// A task that cannot be sent, and why.
 pub(super) enum Unfit {
     Problem(String),
+    /// A problem with more to say than a text.
+    Failed(Box<serde_json::Value>),
     Unknown(Vec<String>),
     Stop(Stop),
 }
@@ -68,6 +98,14 @@ pub(super) enum Work {
     Calls(Vec<Call>),
     /// Done on the controller.
     Local(local::Done),
+}
+
+/// An item of a task that is about to be run.
+pub(super) struct Prepared {
+    pub(super) terms: Terms,
+    pub(super) work: Work,
+    /// The host that it is done on, where that is another.
+    pub(super) delegate: Option<String>,
 }
 
 impl Host {
@@ -112,6 +150,33 @@ impl Host {
         }
     }
 
+    /// Whether all conditions hold.
+    pub(super) async fn all_true(
+        &mut self,
+        conditions: &[Node],
+        scope: &HostScope,
+    ) -> Result<Option<Node>, Unfit> {
+        for condition in conditions {
+            if !self.truth(condition, scope).await? {
+                return Ok(Some(condition.clone()));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The scope within a task.
+    pub(super) fn scope_of(&self, play: &PlayContext, task: &Task) -> HostScope {
+        let private = self.shared.settings.private_role_vars;
+        let of_play = play.play.roles.iter().filter(|_| !private);
+        let scope = play.scope.of_task(task, of_play.chain(&self.exposed));
+        let search = play.search(task);
+        let search: Value = search
+            .iter()
+            .map(|dir| Value::from(dir.display().to_string()))
+            .collect();
+        scope.with("ansible_search_path", Variable::Data(search))
+    }
+
     /// Sends a task on its way, or does it here.
     pub(super) async fn task(
         &mut self,
@@ -120,68 +185,140 @@ impl Host {
         only_if: Option<OnlyIf>,
     ) -> Result<(), Stop> {
         self.room().await?;
-        let scope = play.scope.of_task(task);
-        let info = self.info(task, &scope, only_if.is_some());
-        match self.prepare(play, task, &scope, &info, only_if).await {
+        let scope = self.scope_of(play, task);
+        let info = self.info(task, &scope);
+        let prepared = Box::pin(self.prepare(play, task, &scope, &info, only_if)).await;
+        match prepared {
             Ok(()) => Ok(()),
-            Err(Unfit::Stop(stop)) => Err(stop),
-            Err(Unfit::Unknown(because)) => {
+            Err(unfit) => self.unfit(task, &scope, &info, unfit).await,
+        }
+    }
+
+    /// A task that could not be sent on its way.
+    pub(super) async fn unfit(
+        &mut self,
+        task: &Arc<Task>,
+        scope: &HostScope,
+        info: &Arc<TaskInfo>,
+        unfit: Unfit,
+    ) -> Result<(), Stop> {
+        let result = match unfit {
+            Unfit::Stop(Stop::Unreachable(message)) => {
+                return self.unreachable(task, scope, info, message).await;
+            }
+            Unfit::Stop(stop) => return Err(stop),
+            Unfit::Unknown(because) => {
                 let result =
                     json!({"changed": true, "msg": "known after apply", "depends_on": because});
                 if let Some(name) = &task.register {
                     scope.state.set(name, Variable::Unknown);
                 }
-                self.ended(&info, Status::Unknown, result, false, false)
-                    .await
-            }
-            Err(Unfit::Problem(message)) => {
-                // Only a task that is reached can fail: what is before it must have gone through.
-                self.drain().await?;
-                let ignored = self
-                    .flag(task.directives.ignore_errors.as_ref(), &scope)
+                return self
+                    .ended(task, info, Status::Unknown, result, false, false)
                     .await;
-                let ignored = matches!(ignored, Ok(Some(true)));
-                let secret = self.flag(task.directives.no_log.as_ref(), &scope).await;
-                let secret = !matches!(secret, Ok(None | Some(false)));
-                let result = json!({"changed": false, "failed": true, "msg": message});
-                if let Some(name) = &task.register {
-                    scope.state.set(name, Variable::Data(from_json(&result)));
-                }
-                self.ended(&info, Status::Failed, result, ignored, secret)
-                    .await
             }
+            Unfit::Problem(message) => {
+                json!({"changed": false, "failed": true, "msg": message})
+            }
+            Unfit::Failed(result) => *result,
+        };
+        // Only a task that is reached can fail: what is before it must have gone through.
+        self.drain().await?;
+        let ignored = self
+            .flag(task.directives.ignore_errors.as_ref(), scope)
+            .await;
+        let ignored = matches!(ignored, Ok(Some(true)));
+        let secret = self.flag(task.directives.no_log.as_ref(), scope).await;
+        let secret = !matches!(secret, Ok(None | Some(false)));
+        if let Some(name) = &task.register {
+            scope.state.set(name, Variable::Data(from_json(&result)));
+        }
+        self.ended(task, info, Status::Failed, result, ignored, secret)
+            .await
+    }
+
+    /// A host that cannot be reached for a task.
+    async fn unreachable(
+        &mut self,
+        task: &Arc<Task>,
+        scope: &HostScope,
+        info: &Arc<TaskInfo>,
+        message: String,
+    ) -> Result<(), Stop> {
+        let ignored = self
+            .flag(task.directives.ignore_unreachable.as_ref(), scope)
+            .await;
+        let ignored = matches!(ignored, Ok(Some(true)));
+        let result = json!({"changed": false, "unreachable": true, "msg": message});
+        if let (true, Some(name)) = (ignored, &task.register) {
+            scope.state.set(name, Variable::Data(from_json(&result)));
+        }
+        let ended = TaskEnded {
+            unreachable: true,
+            ignored,
+            ..self.bare_end(info, Status::Failed, result)
+        };
+        self.tell(vec![Event::TaskEnded(Box::new(ended))]).await;
+        if ignored {
+            Ok(())
+        } else {
+            Err(Stop::Unreachable(message))
         }
     }
 
-    async fn ended(
+    fn bare_end(
+        &self,
+        info: &Arc<TaskInfo>,
+        status: Status,
+        result: serde_json::Value,
+    ) -> TaskEnded {
+        TaskEnded {
+            host: self.name.clone(),
+            task: Arc::clone(info),
+            item: None,
+            index: 0,
+            last: true,
+            status,
+            result,
+            effects: Arc::from([]),
+            digests: Arc::default(),
+            took: std::time::Duration::ZERO,
+            ignored: false,
+            rescued: false,
+            unreachable: false,
+            delegated: None,
+            secret: false,
+        }
+    }
+
+    /// Tells a task's end that was decided here.
+    pub(super) async fn ended(
         &mut self,
+        task: &Arc<Task>,
         info: &Arc<TaskInfo>,
         status: Status,
         result: serde_json::Value,
         ignored: bool,
         secret: bool,
     ) -> Result<(), Stop> {
+        let failed = status == Status::Failed;
+        if status != Status::Skipped {
+            self.ran.extend(task.directives.role.as_ref().map(|role| role.instance));
+        }
         let ended = TaskEnded {
-            host: self.name.clone(),
-            task: Arc::clone(info),
-            item: None,
-            index: 0,
-            status,
-            result,
-            effects: Arc::from([]),
-            took: std::time::Duration::ZERO,
             ignored,
             secret,
+            rescued: failed && !ignored && self.is_rescued(),
+            ..self.bare_end(info, status, result)
         };
-        if status == Status::Failed {
-            return self.fail(ended).await;
+        if failed {
+            return self.fail(task, ended).await;
         }
-        self.tell(vec![crate::event::Event::TaskEnded(Box::new(ended))])
-            .await;
+        self.tell(vec![Event::TaskEnded(Box::new(ended))]).await;
         Ok(())
     }
 
-    fn info(&self, task: &Task, scope: &HostScope, handler: bool) -> Arc<TaskInfo> {
+    pub(super) fn info(&self, task: &Task, scope: &HostScope) -> Arc<TaskInfo> {
         // A name whose variables are not there (yet) is shown as it is written.
         let name = match &task.name {
             Some(node) => match self.shared.templar.value(node, &scope.shared()) {
@@ -195,7 +332,11 @@ impl Host {
             name,
             module: task.action.name().to_owned(),
             place: task.place(),
-            handler,
+            handler: self.in_handler,
+            role: task.directives.role.as_ref().map(|role| role.name.clone()),
+            position: self.position(),
+            span: task.span.clone(),
+            check: said(&task.directives.check_mode, self.shared.mode != fleet_wire::Mode::Apply),
         })
     }
 
@@ -207,25 +348,20 @@ impl Host {
         info: &Arc<TaskInfo>,
         only_if: Option<OnlyIf>,
     ) -> Result<(), Unfit> {
-        let terms = self.terms(play, task, scope).await?;
-        let looped = task.r#loop.is_some();
-        let items = match &task.r#loop {
-            // A condition that holds for no item spares the list, which may not even be defined then.
-            Some(r#loop) => self.items(r#loop, scope).await?,
-            None => vec![(None, scope.clone())],
+        let Some(items) = self.items_of(task, scope).await? else {
+            let result = json!({"changed": false, "skipped": true, "skip_reason": "Conditional result was False"});
+            return Ok(self.skipped(task, scope, info, result).await?);
         };
         if items.is_empty() {
-            let result = json!({"changed": false, "skipped": true, "results": [], "msg": "No items in the list"});
-            if let Some(name) = &task.register {
-                scope.state.set(name, Variable::Data(from_json(&result)));
-            }
-            return Ok(self
-                .ended(info, Status::Skipped, result, false, false)
-                .await?);
+            let result = json!({"changed": false, "skipped": true, "results": [], "skipped_reason": "No items in the list"});
+            return Ok(self.skipped(task, scope, info, result).await?);
         }
-
-        self.next_group += 1;
-        let group = self.next_group;
+        // What is set here would be there though a task before it failed, where somebody can still look.
+        let leaves_a_trace = matches!(&task.action, Action::Local { action, .. } if action.sets_something());
+        if leaves_a_trace && self.is_guarded() {
+            self.drain().await?;
+        }
+        let group = self.new_group();
         if let Some(only_if) = &only_if {
             self.handlers_sent.insert(only_if.handler.clone(), group);
         }
@@ -236,81 +372,67 @@ impl Host {
             scope: scope.clone(),
             items: Vec::new(),
             open: 0,
-            looped,
-            ignore_errors: terms.ignore_errors,
-            secret: terms.secret,
+            looped: task.r#loop.is_some(),
+            ignore_errors: false,
+            secret: self.shared.settings.no_log,
             judged: !task.failed_when.is_empty()
-                || constant(&task.changed_when).is_none() && !task.changed_when.is_empty(),
-            notify: terms.notify.clone(),
+                || !task.changed_when.is_empty()
+                    && (constant(&task.changed_when).is_none() || is_local(task)),
+            notify: Vec::new(),
+            returns: false,
+            rescued: self.is_rescued(),
+            delegated: None,
+            facts_of: None,
         };
+        if self.takes_steps(task) {
+            return self.steps_of(play, task, flight, items).await;
+        }
+
         let mut ids = Vec::new();
         let mut frames = Vec::new();
         for (value, scope) in items {
             let index = flight.items.len();
-            let mut end = None;
-            match self.item(play, task, &scope).await {
-                Ok(None) => {
-                    end = Some(done(
-                        Status::Skipped,
-                        &json!({
-                            "changed": false, "skipped": true, "skip_reason": "Conditional result was False",
-                        }),
-                    ));
-                }
-                Ok(Some(Work::Local(local::Done { status, result }))) => {
-                    end = Some(done(status, &result))
-                }
-                Ok(Some(Work::Calls(calls))) => {
-                    for call in calls {
-                        self.next_task += 1;
-                        ids.push((self.next_task, index));
-                        frames.push(self.frame(
-                            group,
-                            call,
-                            info,
-                            &terms,
-                            task,
-                            only_if.as_ref(),
-                            &flight,
-                        ));
+            let (end, prepared) = self.item(play, task, &scope, flight.looped).await?;
+            if end.as_ref().is_some_and(|end| end.status == Status::Failed) {
+                self.failed_early(task, &scope, &mut flight).await;
+            }
+            if let Some(prepared) = prepared {
+                flight.take_terms(&prepared.terms);
+                match prepared.work {
+                    Work::Local(local::Done { status, result }) => {
+                        flight.items.push(Item::over(value, scope, done(status, &result)));
+                        continue;
+                    }
+                    Work::Calls(calls) => {
+                        let link = self
+                            .link_for(play, task, &scope, &prepared.terms, None)
+                            .await?;
+                        self.turn_to(&link).await?;
+                        for call in calls {
+                            let (frame, content) =
+                                self.frame(&flight, index, call, &prepared.terms, only_if.as_ref(), &link);
+                            ids.push((frame.id, index));
+                            frames.push((frame, content));
+                        }
                     }
                 }
-                Err(Unfit::Unknown(because)) => {
-                    end = Some(done(
-                        Status::Unknown,
-                        &json!({
-                            "changed": true, "msg": "known after apply", "depends_on": because,
-                        }),
-                    ));
-                }
-                // A failing item of a loop leaves the other items their turn.
-                Err(Unfit::Problem(message))
-                    if looped || matches!(task.action, Action::Local { .. }) =>
-                {
-                    self.drain().await?;
-                    end = Some(done(
-                        Status::Failed,
-                        &json!({"changed": false, "failed": true, "msg": message}),
-                    ));
-                }
-                Err(other) => return Err(other),
             }
-            flight.items.push(Item { value, scope, end });
+            flight.items.push(Item {
+                value,
+                scope,
+                end,
+                judged: false,
+            });
         }
         flight.open = ids.len();
         let judged = flight.judged;
-        if let Some(name) = &task.register {
-            scope.state.set(name, self.pending(group));
-        }
-        if matches!(&task.action, Action::Module { module, .. } if module.name == "setup") {
-            scope.state.facts_pending(self.pending(group));
-        }
         if flight.open == 0 {
-            return Ok(self.landed_here(flight).await?);
+            return Ok(self.over_here(flight).await?);
         }
+        self.under_way(task, scope, group);
         self.flights.add(flight, ids);
-        for frame in frames {
-            self.send(&ToHost::Task(Box::new(frame))).await?;
+        for (frame, content) in frames {
+            self.send(frame, content).await?;
         }
         if judged {
             let own = self.shared.state(&self.name).pending(group);
@@ -319,50 +441,217 @@ impl Host {
         Ok(())
     }
 
-    async fn landed_here(&mut self, flight: Flight) -> Result<(), Stop> {
-        let judged = super::verdict::judge(&self.shared, &self.name, flight);
-        self.notified.extend(judged.notify);
-        let failed = judged.failed;
-        self.tell(judged.events).await;
-        if failed { Err(Stop::Failed) } else { Ok(()) }
+    /// What is to be made of an item that failed before its terms were known.
+    pub(super) async fn failed_early(&mut self, task: &Task, scope: &HostScope, flight: &mut Flight) {
+        let ignored = self.flag(task.directives.ignore_errors.as_ref(), scope).await;
+        flight.ignore_errors |= matches!(ignored, Ok(Some(true)));
+        let secret = self.flag(task.directives.no_log.as_ref(), scope).await;
+        flight.secret |= !matches!(secret, Ok(None | Some(false)));
     }
 
-    /// What one item asks for; none where its condition does not hold.
-    async fn item(
+    /// What a task leaves behind is on its way.
+    fn under_way(&self, task: &Task, scope: &HostScope, group: u32) {
+        if let Some(name) = &task.register {
+            scope.state.set(name, self.pending(group));
+        }
+        if matches!(&task.action, Action::Module { module, .. } if returns_facts(module)) {
+            scope.state.facts_pending(self.pending(group));
+        }
+    }
+
+    async fn skipped(
+        &mut self,
+        task: &Arc<Task>,
+        scope: &HostScope,
+        info: &Arc<TaskInfo>,
+        result: serde_json::Value,
+    ) -> Result<(), Stop> {
+        if let Some(name) = &task.register {
+            scope.state.set(name, Variable::Data(from_json(&result)));
+        }
+        self.ended(task, info, Status::Skipped, result, false, false)
+            .await
+    }
+
+    /// A flight that never left is over.
+    pub(super) async fn over_here(&mut self, mut flight: Flight) -> Result<(), Stop> {
+        flight.group = self.new_group();
+        let failing = |item: &Item| matches!(&item.end, Some(end) if end.status == Status::Failed);
+        if flight.items.iter().any(failing) {
+            self.drain().await?;
+        }
+        let group = flight.group;
+        self.handlers_sent.retain(|_, sent| *sent < group);
+        self.over(flight).await
+    }
+
+    /// What one item asks for, or how it ended before anything was asked.
+    pub(super) async fn item(
         &mut self,
         play: &PlayContext,
-        task: &Task,
+        task: &Arc<Task>,
         scope: &HostScope,
-    ) -> Result<Option<Work>, Unfit> {
-        for condition in &task.directives.when {
-            if !self.truth(condition, scope).await? {
-                return Ok(None);
+        looped: bool,
+    ) -> Result<(Option<Outcome>, Option<Prepared>), Unfit> {
+        match self.prepared(play, task, scope).await {
+            Ok(Ok(prepared)) => Ok((None, Some(prepared))),
+            Ok(Err(condition)) => {
+                let result = json!({
+                    "changed": false, "skipped": true, "skip_reason": "Conditional result was False",
+                    "false_condition": to_json_scalar(&condition),
+                });
+                Ok((Some(done(Status::Skipped, &result)), None))
             }
+            Err(Unfit::Unknown(because)) => {
+                let result =
+                    json!({"changed": true, "msg": "known after apply", "depends_on": because});
+                Ok((Some(done(Status::Unknown, &result)), None))
+            }
+            // A failing item of a loop leaves the other items their turn.
+            Err(Unfit::Problem(message)) if looped || is_local(task) => {
+                self.drain().await?;
+                let result = json!({"changed": false, "failed": true, "msg": message});
+                Ok((Some(done(Status::Failed, &result)), None))
+            }
+            Err(Unfit::Failed(result)) if looped || is_local(task) => {
+                self.drain().await?;
+                Ok((Some(done(Status::Failed, &result)), None))
+            }
+            Err(other) => Err(other),
         }
-        match &task.action {
+    }
+
+    /// What one item asks for; the condition that does not hold where there is one.
+    async fn prepared(
+        &mut self,
+        play: &PlayContext,
+        task: &Arc<Task>,
+        scope: &HostScope,
+    ) -> Result<Result<Prepared, Node>, Unfit> {
+        if let Some(condition) = self.all_true(&task.directives.when, scope).await? {
+            return Ok(Err(condition));
+        }
+        let terms = self.terms(play, task, scope).await?;
+        let delegate = self
+            .words(task.directives.delegate_to.as_ref(), scope)
+            .await?;
+        let written = self.written_arguments(task, scope).await?;
+        let work = match &task.action {
             Action::Module {
-                module,
-                arguments,
-                written,
+                module, written: name, ..
             } => {
-                let args = self.arguments(arguments, scope).await?;
-                let call = checked_call(module, written, args, None, arguments)?;
-                Ok(Some(Work::Calls(vec![call])))
+                let args = self.arguments(&written, scope).await?;
+                let vault = self.shared.templar.vault();
+                let content = sources::content(play, task, module.name, &args, &written, vault)?;
+                Work::Calls(vec![checked_call(module, name, args, content, &written)?])
             }
             Action::Local {
                 action: LocalAction::Template | LocalAction::Copy,
                 ..
-            } => content::calls(self, play, task, scope)
-                .await
-                .map(|calls| Some(Work::Calls(calls))),
-            Action::Local {
-                action,
-                arguments,
-                span,
-            } => local::act(self, *action, arguments, span, play, task, scope)
-                .await
-                .map(|done| Some(Work::Local(done))),
+            } => Work::Calls(content::calls(self, play, task, &written, scope).await?),
+            Action::Local { action, .. } if unknown(*action, &written).is_some() => {
+                let argument = unknown(*action, &written).unwrap_or_default();
+                return Err(Unfit::Problem(format!(
+                    "{argument} is not a valid option in {}",
+                    action.name()
+                )));
+            }
+            Action::Local { action, span, .. } => Work::Local(
+                local::act(self, *action, &written, span, play, task, scope, &terms).await?,
+            ),
+            Action::External { module, .. } => {
+                let args = self.arguments(&written, scope).await?;
+                Work::Calls(vec![self.external_call(task, module, args, scope, &terms)?])
+            }
+            Action::Missing { name, .. } => {
+                return Err(Unfit::Problem(format!(
+                    "{}: fleetctl has no module `{name}`, and the project has none beside its playbooks",
+                    task.place()
+                )));
+            }
+            Action::Templated { .. } | Action::Include { .. } => {
+                return Err(Unfit::Problem(format!(
+                    "{}: an include cannot stand here",
+                    task.place()
+                )));
+            }
+        };
+        Ok(Ok(Prepared {
+            terms,
+            work,
+            delegate,
+        }))
+    }
+
+    /// A call of a module of the project.
+    fn external_call(
+        &self,
+        task: &Task,
+        module: &External,
+        args: serde_json::Map<String, serde_json::Value>,
+        scope: &HostScope,
+        terms: &Terms,
+    ) -> Result<Call, Unfit> {
+        let text = |name: &str| match scope.get(name) {
+            Some(Variable::Written(node)) => match self.shared.templar.value(&node, &scope.shared()) {
+                Ok(Evaluated::Known(value)) => Some(value),
+                _ => None,
+            },
+            Some(Variable::Data(value)) => Some(value),
+            _ => None,
+        };
+        let context = external::Context {
+            written: task.action.name().to_owned(),
+            check: terms.check == Some(true),
+            diff: self.shared.settings.diff,
+            verbosity: self.shared.settings.verbosity,
+            no_log: terms.secret,
+            interpreter: module
+                .interpreter_variable()
+                .and_then(|name| text(&name))
+                .map(|value| value.to_string()),
+            invocation: text("ansible_inject_invocation").is_some_and(|value| value.is_true()),
+            shell: text("ansible_shell_executable").map(|value| value.to_string()),
+        };
+        let args = module.call(&args, &context).map_err(Unfit::Problem)?;
+        let payload = module.payload().map_err(Unfit::Problem)?;
+        let runner = fleet_modules::module::find(external::MODULE)
+            .ok_or_else(|| Unfit::Problem("no module `_external` in this build".to_owned()))?;
+        Ok(Call {
+            module: runner,
+            args,
+            content: Some(Payload::held(payload.to_vec())),
+        })
+    }
+
+    /// A task's arguments as written, with `args:` and `module_defaults:` behind them.
+    async fn written_arguments(
+        &mut self,
+        task: &Task,
+        scope: &HostScope,
+    ) -> Result<IndexMap<String, Node>, Unfit> {
+        let mut arguments = task.action.arguments().clone();
+        let mut add = |value: &Value, place: &Node| {
+            for name in value.try_iter().into_iter().flatten() {
+                let own = value.get_item(&name).unwrap_or_default();
+                arguments
+                    .entry(name.to_string())
+                    .or_insert_with(|| data_node(&own, place));
+            }
+        };
+        if let Some(node) = &task.args {
+            let value = self.known(node, scope).await?;
+            add(&value, node);
         }
+        for node in task.directives.module_defaults.iter().rev() {
+            let value = self.known(node, scope).await?;
+            for name in value.try_iter().into_iter().flatten() {
+                if task.action.is_called(&name.to_string()) {
+                    add(&value.get_item(&name).unwrap_or_default(), node);
+                }
+            }
+        }
+        Ok(arguments)
     }
 
     /// A module's arguments, rendered; `omit` leaves them out.
@@ -385,6 +674,65 @@ impl Host {
         }
         Ok(rendered)
     }
+
+    /// The link that a task goes over: this host's, or that of the host that it is delegated to.
+    pub(super) async fn link_for(
+        &mut self,
+        play: &PlayContext,
+        task: &Task,
+        scope: &HostScope,
+        terms: &Terms,
+        delegate: Option<&str>,
+    ) -> Result<Arc<Link>, Unfit> {
+        let shared = Arc::clone(&self.shared);
+        let other = delegate.filter(|name| *name != self.name);
+        let link = match other {
+            Some(name) => shared.link_elsewhere(name, terms.r#become.is_some()).await,
+            None => {
+                let root = play.as_root || terms.r#become.is_some();
+                shared.link(&self.name, play, task, scope, root).await
+            }
+        };
+        link.map_err(|end| {
+            Unfit::Stop(match end {
+                crate::event::HostEnd::Unreachable { message } => Stop::Unreachable(message),
+                end => Stop::Refused(end),
+            })
+        })
+    }
+}
+
+/// Whether a module's result becomes facts of the host.
+fn returns_facts(module: &Module) -> bool {
+    matches!(
+        module.name,
+        "setup" | "gather_facts" | "package_facts" | "service_facts" | "getent" | "mount_facts"
+    )
+}
+
+/// A value that was rendered already.
+pub(super) fn data_node(value: &Value, place: &Node) -> Node {
+    let mut node = Node::from_json(&to_json(value), &place.span);
+    node.tag = Some("unsafe".into());
+    node
+}
+
+/// An argument that a module of the controller does not have.
+fn unknown(action: LocalAction, arguments: &IndexMap<String, Node>) -> Option<String> {
+    let known = action.arguments()?;
+    let is_known = |name: &String| known.iter().any(|own| own.name == name);
+    arguments.keys().find(|name| !is_known(name)).cloned()
+}
+
+fn is_local(task: &Task) -> bool {
+    matches!(task.action, Action::Local { .. })
+}
+
+fn to_json_scalar(node: &Node) -> serde_json::Value {
+    match node.as_bool() {
+        Some(truth) => truth.into(),
+        None => node.raw().trim().into(),
+    }
 }
 
 /// A module's call, its arguments checked before anything is sent.
@@ -398,9 +746,13 @@ pub(super) fn checked_call(
     let value = serde_json::Value::Object(args);
     (module.check)(&value).map_err(|problem| {
         let node = problem.argument.as_ref().and_then(|name| places.get(name));
+        let said = problem.of_task(module.name, module.free_form);
         Unfit::Problem(match node {
-            Some(node) => fleet_yaml::render(&wrong_argument(written, &problem, &node.span), false),
-            None => format!("{written}: {problem}"),
+            // What has a place of its own is shown there.
+            Some(node) if said == problem.to_string() => {
+                fleet_yaml::render(&wrong_argument(written, &problem, &node.span), false)
+            }
+            _ => said,
         })
     })?;
     let serde_json::Value::Object(args) = value else {
@@ -415,7 +767,8 @@ pub(super) fn checked_call(
     })
 }
 
-fn done(status: Status, result: &serde_json::Value) -> Outcome {
+/// The end of an item that was decided here.
+pub(super) fn done(status: Status, result: &serde_json::Value) -> Outcome {
     Outcome {
         id: 0,
         status,
@@ -428,4 +781,9 @@ fn done(status: Status, result: &serde_json::Value) -> Outcome {
 /// An evaluation's failure as the user sees it: with its place, its line and a hint.
 pub(super) fn describe(problem: &EvalError) -> String {
     fleet_yaml::render(problem.diagnostic(), false)
+}
+
+/// What a keyword says without being rendered.
+fn said(node: &Option<Node>, otherwise: bool) -> bool {
+    node.as_ref().and_then(Node::as_bool).unwrap_or(otherwise)
 }

@@ -1,20 +1,22 @@
 //! Errands: one thing asked of a host outside of a play. Facts, load tests, journals, rollbacks.
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::Ordering};
 
 use fleet_wire::{As, Finish, FromHost, Journaled, Json, Mode, Status, ToHost, Undone};
+use tokio::sync::mpsc;
 
 use super::{
     choice::Choice,
     connection,
-    host::{Host, Stop},
-    shared::Shared,
+    link::{Heard, Link},
+    shared::{Place, Shared},
 };
 use crate::{event::HostEnd, playbook::Play};
 
 /// A host that errands can be run on. The connection stays until it is dropped.
 pub struct Errand {
-    host: Host,
+    shared: Arc<Shared>,
+    link: Arc<Link>,
 }
 
 impl Errand {
@@ -29,24 +31,26 @@ impl Errand {
         mode: Mode,
     ) -> Result<Self, HostEnd> {
         let play = reached_by(shared, name);
-        let scope = shared.scope(name, play.as_deref(), &[], &[], None);
+        let scope = shared.scope(
+            name,
+            Place {
+                play: play.as_deref(),
+                ..Place::default()
+            },
+        );
+        let directives = play.as_ref().map(|play| &play.directives);
         let reach =
-            connection::reach(shared, name, play.as_deref(), &scope, root).map_err(|message| {
+            connection::reach(shared, name, directives, &scope, root).map_err(|message| {
                 HostEnd::Refused {
                     message,
                     person: false,
                 }
             })?;
-        let host = Host::connect(
-            Arc::clone(shared),
-            name.to_owned(),
-            &reach.address,
-            reach.r#become.as_ref(),
-            reach.state_dir,
-            mode,
-        )
-        .await?;
-        Ok(Self { host })
+        let link = Link::connect(shared, name, &reach, mode).await?;
+        Ok(Self {
+            shared: Arc::clone(shared),
+            link,
+        })
     }
 
     /// Undoes a past run on this host, from the host's own journal.
@@ -54,7 +58,12 @@ impl Errand {
     /// # Errors
     /// When the host is lost on the way.
     pub async fn rollback(&mut self, run: &str) -> Result<Undone, HostEnd> {
-        self.host.rollback(run).await.map_err(|stop| lost(&stop))
+        let run = run.to_owned();
+        match self.link.ask(&ToHost::Rollback { run }).await {
+            Ok(FromHost::Finished(undone)) => Ok(undone),
+            Ok(_) => Err(out_of_turn()),
+            Err(why) => Err(lost(why)),
+        }
     }
 
     /// The runs in the host's journal, oldest first.
@@ -62,7 +71,11 @@ impl Errand {
     /// # Errors
     /// When the host is lost on the way.
     pub async fn journal(&mut self) -> Result<Vec<Journaled>, HostEnd> {
-        self.host.journal().await.map_err(|stop| lost(&stop))
+        match self.link.ask(&ToHost::Journal).await {
+            Ok(FromHost::Journal(runs)) => Ok(runs),
+            Ok(_) => Err(out_of_turn()),
+            Err(why) => Err(lost(why)),
+        }
     }
 
     /// Runs a module that changes nothing, and returns its result.
@@ -74,11 +87,11 @@ impl Errand {
         module: &str,
         args: &serde_json::Value,
     ) -> Result<serde_json::Value, HostEnd> {
-        self.host.next_task += 1;
+        let id = self.shared.next_task.fetch_add(1, Ordering::Relaxed);
         let task = fleet_wire::Task {
-            id: self.host.next_task,
-            epoch: 0,
-            group: self.host.next_task,
+            id,
+            lane: 0,
+            group: id,
             name: module.to_owned(),
             place: "fleetctl".to_owned(),
             module: module.to_owned(),
@@ -94,55 +107,54 @@ impl Errand {
             only_if: None,
             planned: None,
             timeout_s: 0,
+            background_s: None,
         };
-        self.host
-            .send(&ToHost::Task(Box::new(task)))
-            .await
-            .map_err(|stop| lost(&stop))?;
+        let (ear, mut heard) = mpsc::unbounded_channel();
+        self.link.task(task, None, &ear).await.map_err(lost)?;
+        self.link.flush().await;
         loop {
-            match self.host.receive().await.map_err(|stop| lost(&stop))? {
-                FromHost::Started { .. } => {}
-                FromHost::Done(outcome) => {
-                    let result: serde_json::Value =
-                        serde_json::from_str(&outcome.result.0).unwrap_or_default();
-                    if outcome.status == Status::Failed {
-                        let message = result
-                            .get("msg")
-                            .and_then(serde_json::Value::as_str)
-                            .unwrap_or("it failed");
-                        return Err(HostEnd::Refused {
-                            message: format!("{module}: {message}"),
-                            person: false,
-                        });
-                    }
-                    return Ok(result);
-                }
-                _ => {
-                    return Err(lost(&Stop::Lost(
-                        "the helper answered out of turn".to_owned(),
-                    )));
-                }
+            let outcome = match heard.recv().await {
+                Some(Heard::Started(_)) => continue,
+                Some(Heard::Done(outcome)) => outcome,
+                Some(Heard::Lost(why)) => return Err(lost(why)),
+                None => return Err(out_of_turn()),
+            };
+            let result: serde_json::Value =
+                serde_json::from_str(&outcome.result.0).unwrap_or_default();
+            if outcome.status == Status::Failed {
+                let message = result
+                    .get("msg")
+                    .and_then(serde_json::Value::as_str)
+                    .unwrap_or("it failed");
+                return Err(HostEnd::Refused {
+                    message: format!("{module}: {message}"),
+                    person: false,
+                });
             }
+            return Ok(result);
         }
     }
 
     /// Ends the conversation.
-    pub async fn close(mut self) {
+    pub async fn close(self) {
         // Whatever the helper answers, there is nothing left to keep or to undo.
-        let _ = self.host.finish(Finish::Keep).await;
+        let _ = self.link.finish(Finish::Keep).await;
     }
 }
 
-fn lost(stop: &Stop) -> HostEnd {
-    HostEnd::Lost {
-        message: stop.to_string(),
-    }
+fn lost(message: String) -> HostEnd {
+    HostEnd::Lost { message }
+}
+
+fn out_of_turn() -> HostEnd {
+    lost("the helper answered out of turn".to_owned())
 }
 
 /// The play that says how a host is reached (`connection:`, `port:`, `remote_user:`), where one does.
 fn reached_by(shared: &Shared, name: &str) -> Option<Arc<Play>> {
+    let inventory = shared.inventory();
     let choice = Choice {
-        inventory: &shared.inventory,
+        inventory: &inventory,
         templar: &shared.templar,
         extra_vars: &shared.settings.extra_vars,
         limit: None,

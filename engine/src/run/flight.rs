@@ -7,10 +7,11 @@ use std::{
 
 use fleet_wire::{Outcome, Status};
 
-use super::scope::HostScope;
+use super::{scope::HostScope, state::HostState, terms::Terms};
 use crate::{
     event::{Event, TaskInfo},
     playbook::Task,
+    variables::Variable,
 };
 
 /// A task on its way, with the items of its loop.
@@ -32,6 +33,54 @@ pub(super) struct Flight {
     pub(super) judged: bool,
     /// Handlers to notify where the controller judges the change.
     pub(super) notify: Vec<String>,
+    /// It comes back to who sent it instead of being judged: it may be tried again.
+    pub(super) returns: bool,
+    /// Its failure is taken over by a `rescue`.
+    pub(super) rescued: bool,
+    /// The host that it is done on, where that is another.
+    pub(super) delegated: Option<String>,
+    /// Facts that it returns are the other host's (`delegate_facts`).
+    pub(super) facts_of: Option<Arc<HostState>>,
+}
+
+impl Flight {
+    /// Takes in what holds for one of its items.
+    pub(super) fn take_terms(&mut self, terms: &Terms) {
+        self.ignore_errors |= terms.ignore_errors;
+        self.secret |= terms.secret;
+        for handler in &terms.notify {
+            if !self.notify.contains(handler) {
+                self.notify.push(handler.clone());
+            }
+        }
+    }
+}
+
+impl Item {
+    /// The name under which its loop shows it.
+    pub(super) fn variable(&self) -> String {
+        let named = self.scope.local.iter().rev();
+        let named = named.filter(|(name, _)| name == "ansible_loop_var");
+        let mut names = named.map(|(_, variable)| match variable {
+            Variable::Data(value) => value.to_string(),
+            _ => String::new(),
+        });
+        names.next().unwrap_or_else(|| "item".to_owned())
+    }
+
+    /// An item that is over.
+    pub(super) fn over(
+        value: Option<(minijinja::Value, String)>,
+        scope: HostScope,
+        end: Outcome,
+    ) -> Self {
+        Self {
+            value,
+            scope,
+            end: Some(end),
+            judged: false,
+        }
+    }
 }
 
 /// One item of a task's loop.
@@ -40,6 +89,8 @@ pub(super) struct Item {
     pub(super) value: Option<(minijinja::Value, String)>,
     pub(super) scope: HostScope,
     pub(super) end: Option<Outcome>,
+    /// `failed_when` and `changed_when` are in `end` already.
+    pub(super) judged: bool,
 }
 
 /// The flights of one host.
@@ -66,6 +117,18 @@ impl Flights {
         match self.told.iter_mut().find(|(waiting, _)| *waiting == group) {
             Some((_, slot)) => *slot = Some(events),
             None => self.told.push_back((group, Some(events))),
+        }
+    }
+
+    /// Forgets what was to be told behind a group: it was not reached.
+    pub(super) fn forget_behind(&mut self, group: u32) {
+        let behind = self.told.iter().position(|(told, _)| *told == group);
+        let Some(from) = behind else { return };
+        for (_, events) in self.told.range_mut(from + 1..) {
+            // What is still under way ends by itself, and is told to be not reached.
+            if let Some(events) = events {
+                events.clear();
+            }
         }
     }
 

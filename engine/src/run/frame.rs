@@ -1,71 +1,85 @@
 //! A task as it goes over the wire.
 
-use fleet_wire::{Blob, Json, OnlyIf};
+use std::sync::atomic::Ordering;
+
+use fleet_modules::module::Module;
+use fleet_wire::{Blob, Json, Mode, OnlyIf};
 use fleet_yaml::Node;
 
-use super::{dispatch::Call, flight::Flight, host::Host, payload::Payload, terms::Terms};
-use crate::{event::TaskInfo, playbook::Task};
+use super::{
+    dispatch::Call, flight::Flight, host::Host, link::Link, payload::Payload, terms::Terms,
+};
 
 impl Host {
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "one frame is made of all of a task's rendered parts"
-    )]
+    /// A call of item `index`, and the content that the machine may ask for.
     pub(super) fn frame(
-        &mut self,
-        group: u32,
-        call: Call,
-        info: &TaskInfo,
-        terms: &Terms,
-        task: &Task,
-        only_if: Option<&OnlyIf>,
+        &self,
         flight: &Flight,
-    ) -> fleet_wire::Task {
-        let blob = call.content.map(|content| self.offer(content));
-        let item = flight.items.len();
-        fleet_wire::Task {
-            id: self.next_task,
-            epoch: 0,
-            group,
-            name: info.name.clone(),
-            place: info.place.clone(),
+        index: usize,
+        call: Call,
+        terms: &Terms,
+        only_if: Option<&OnlyIf>,
+        link: &Link,
+    ) -> (fleet_wire::Task, Option<Payload>) {
+        let task = &flight.task;
+        let (blob, content) = match call.content {
+            Some(content) => offer(content),
+            None => (None, None),
+        };
+        let vault = self.shared.templar.vault();
+        let args = serde_json::Value::Object(call.args).to_string();
+        // A command's line goes into the journal as it is; of anything else only what it did.
+        let told = call.module.name == "command" && vault.is_in(&args);
+        // Here it is decided what a failure and a change are; the machine only does.
+        let decided_here = flight.judged || flight.returns;
+        let frame = fleet_wire::Task {
+            id: self.shared.next_task.fetch_add(1, Ordering::Relaxed),
+            lane: self.lane,
+            group: flight.group,
+            name: vault.mask(&flight.info.name).into_owned(),
+            place: flight.info.place.clone(),
             module: call.module.name.to_owned(),
-            args: Json(serde_json::Value::Object(call.args).to_string()),
+            args: Json(args),
             blob,
-            user: terms.user.clone(),
+            user: terms.user(link.root),
             environment: terms.environment.clone(),
-            check: terms.check,
-            // With `failed_when` only the controller knows what a failure is.
-            ignore_errors: terms.ignore_errors || !task.failed_when.is_empty(),
+            check: terms.check.or(past_the_plan(self, call.module)),
+            ignore_errors: terms.ignore_errors || flight.returns || !task.failed_when.is_empty(),
             changed: constant(&task.changed_when),
-            no_log: terms.secret,
-            notify: if flight.judged {
-                Vec::new()
-            } else {
-                terms.notify.clone()
+            no_log: terms.secret || told,
+            notify: match decided_here {
+                true => Vec::new(),
+                false => terms.notify.clone(),
             },
             only_if: only_if.cloned(),
             planned: self
                 .planned
                 .as_ref()
-                .and_then(|planned| planned.of(&self.name, task.id, item)),
+                .and_then(|planned| planned.of(&self.name, task.id, index)),
             timeout_s: terms.timeout_s,
-        }
-    }
-
-    /// A content that goes with a task at once where it is small, and on demand where it is not.
-    fn offer(&mut self, content: Payload) -> Blob {
-        const AT_ONCE: usize = 64 << 10;
-        let blob = Blob {
-            sha256: content.sha256.clone(),
-            size: content.size,
-            bytes: content.whole(AT_ONCE),
+            background_s: terms.background_s,
         };
-        if blob.bytes.is_none() {
-            self.contents.insert(blob.sha256.clone(), content);
-        }
-        blob
+        (frame, content)
     }
+}
+
+/// Who asks for Ansible's own check mode sees hosts as they are, not as the plan would leave them.
+fn past_the_plan(host: &Host, module: &Module) -> Option<bool> {
+    let settings = &host.shared.settings;
+    let reads = matches!(module.name, "stat" | "slurp" | "find");
+    (reads && settings.as_ansible && host.shared.mode == Mode::Plan).then_some(false)
+}
+
+/// A content that goes with a task at once where it is small, and on demand where it is not.
+fn offer(content: Payload) -> (Option<Blob>, Option<Payload>) {
+    const AT_ONCE: usize = 64 << 10;
+    let blob = Blob {
+        sha256: content.sha256.clone(),
+        size: content.size,
+        bytes: content.whole(AT_ONCE),
+    };
+    let later = blob.bytes.is_none().then_some(content);
+    (Some(blob), later)
 }
 
 /// `changed_when: false` and its like, which need no answer.

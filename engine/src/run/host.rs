@@ -1,33 +1,44 @@
-//! One host's way through a run: its channel, what is in flight on it, and how it ends.
+//! One host's way through a play: what is in flight for it, what it was notified of, and why it stops.
 
 use std::{
-    collections::{BTreeSet, HashMap},
-    sync::Arc,
-    time::{Duration, Instant},
+    collections::{BTreeSet, HashMap, HashSet},
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
 };
 
-use fleet_wire::{Finish, FromHost, Hello, Mode, Outcome, PROTOCOL, Refusal, ToHost, Undone};
+use fleet_wire::{Outcome, Status, ToHost};
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
-use super::{flight::Flights, payload::Payload, shared::Shared};
+use super::{
+    batch::Batch,
+    flight::{Flight, Flights},
+    link::{Ear, Heard, Link},
+    payload::Payload,
+    shared::Shared,
+};
 use crate::{
-    event::{Event, HostEnd, TaskEnded},
-    transport::{self, Address, Become, Receiver, Sender},
+    event::{Event, HostEnd, TaskEnded, TaskInfo},
+    playbook::{Part, Position, Role, Task},
     variables::{PendingId, Variable},
 };
 
 /// Tasks sent ahead of their answers at the most, so that memory stays bounded on both sides.
 const WINDOW: usize = 256;
 
-/// A host that is connected.
+/// A host on its way through a play.
 pub(super) struct Host {
     pub(super) shared: Arc<Shared>,
     pub(super) name: String,
-    sender: Sender,
-    receiver: Receiver,
+    pub(super) batch: Arc<Batch>,
+    /// Its line of tasks, on whatever machine they run.
+    pub(super) lane: u32,
+    ear: Ear,
+    heard: mpsc::UnboundedReceiver<Heard>,
+    /// Where the tasks in flight are. Tasks for another machine wait until they are over.
+    at_work: Option<Arc<Link>>,
     pub(super) flights: Flights,
-    /// Contents that tasks in flight may ask for, by hash.
-    pub(super) contents: HashMap<String, Payload>,
-    pub(super) next_task: u32,
+    /// Flights that are looked at before they are judged, as they have landed.
+    returned: HashMap<u32, Flight>,
     pub(super) next_group: u32,
     /// Handlers whose notification the controller knows of.
     pub(super) notified: BTreeSet<String>,
@@ -35,7 +46,43 @@ pub(super) struct Host {
     pub(super) handlers_sent: HashMap<String, u32>,
     /// Effects that a plan showed for each task, by task and item; none where nothing was planned.
     pub(super) planned: Option<Arc<super::PlannedEffects>>,
-    pub(super) changed: bool,
+    /// The blocks around the task that is on: the part that runs, and whether they have a `rescue` or an `always`.
+    pub(super) guards: Vec<Guard>,
+    /// Handlers of roles that were included on the way.
+    pub(super) handlers: Vec<Arc<Task>>,
+    /// Included roles whose variables the rest of the play sees.
+    pub(super) exposed: Vec<Arc<Role>>,
+    /// Roles that it has gone through, and those of which something was done.
+    pub(super) completed: HashSet<u64>,
+    pub(super) ran: HashSet<u64>,
+    /// Where it is in the play.
+    pub(super) place: Vec<u32>,
+    /// Its leave to work beside others; none while it waits for them.
+    pub(super) permit: Option<OwnedSemaphorePermit>,
+    /// The last task that failed, for `ansible_failed_task`.
+    pub(super) failure: Option<Failure>,
+    /// Tasks are passed over until the one of `--start-at-task`.
+    pub(super) passing: bool,
+    /// It is running a handler.
+    pub(super) in_handler: bool,
+    /// `meta: clear_host_errors` has made up for its failures.
+    pub(super) forgiven: bool,
+}
+
+/// A block around a task.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Guard {
+    pub(super) part: Part,
+    pub(super) rescue: bool,
+    pub(super) always: bool,
+}
+
+/// A task that failed, and how.
+#[derive(Clone)]
+pub(super) struct Failure {
+    pub(super) task: Arc<Task>,
+    pub(super) info: Arc<TaskInfo>,
+    pub(super) result: serde_json::Value,
 }
 
 /// Why a host goes no further.
@@ -43,114 +90,87 @@ pub(super) struct Host {
 pub(super) enum Stop {
     /// A task failed, and was told.
     Failed,
-    /// `meta: end_host` or `end_play`.
+    /// The host could not be reached for a task, which was told.
+    Unreachable(String),
+    /// `meta: end_host`, `end_play`, `end_batch`.
     Ended,
-    /// The channel broke.
+    /// `meta: end_role`
+    RoleEnded,
+    /// The channel broke in the middle.
     Lost(String),
+    /// The host will not work with us: it is locked, or not fit.
+    Refused(HostEnd),
 }
 
 impl Host {
-    /// Connects and says hello.
-    ///
-    /// # Errors
-    /// How the host ended before it began.
-    pub(super) async fn connect(
-        shared: Arc<Shared>,
-        name: String,
-        address: &Address,
-        r#become: Option<&Become>,
-        state_dir: Option<String>,
-        mode: Mode,
-    ) -> Result<Self, HostEnd> {
-        let started = Instant::now();
-        let channel = transport::connect(address, r#become, &shared.settings.transport)
-            .await
-            .map_err(|problem| match problem.is_unreachable() {
-                true => HostEnd::Unreachable {
-                    message: problem.to_string(),
-                },
-                false => HostEnd::Refused {
-                    message: problem.to_string(),
-                    person: false,
-                },
-            })?;
-        let uploaded = channel.uploaded;
-        let (sender, receiver) = channel.split();
-        let mut host = Self {
-            shared,
-            name,
-            sender,
-            receiver,
+    pub(super) fn new(shared: &Arc<Shared>, name: &str, batch: &Arc<Batch>) -> Self {
+        let (ear, heard) = mpsc::unbounded_channel();
+        Self {
+            name: name.to_owned(),
+            batch: Arc::clone(batch),
+            lane: shared.next_lane.fetch_add(1, Ordering::Relaxed),
+            ear,
+            heard,
+            at_work: None,
             flights: Flights::default(),
-            contents: HashMap::new(),
-            next_task: 0,
-            next_group: 0,
+            returned: HashMap::new(),
+            next_group: shared.state(name).next_group(),
             notified: BTreeSet::new(),
             handlers_sent: HashMap::new(),
-            planned: None,
-            changed: false,
-        };
-        let hello = Hello {
-            protocol: PROTOCOL,
-            mode,
-            run: host.shared.run.clone(),
-            who: host.shared.settings.who.clone(),
-            state_dir,
-            lock_timeout_ms: u64::try_from(host.shared.settings.lock_timeout.as_millis())
-                .unwrap_or(u64::MAX),
-        };
-        let lost = |message: String| HostEnd::Unreachable { message };
-        host.send(&ToHost::Hello(hello))
-            .await
-            .map_err(|stop| lost(stop.to_string()))?;
-        match host
-            .receive()
-            .await
-            .map_err(|stop| lost(stop.to_string()))?
+            planned: shared.settings.planned.clone(),
+            guards: Vec::new(),
+            handlers: Vec::new(),
+            exposed: Vec::new(),
+            completed: HashSet::new(),
+            ran: HashSet::new(),
+            place: Vec::new(),
+            permit: None,
+            failure: None,
+            passing: shared.settings.start_at.is_some(),
+            in_handler: false,
+            forgiven: false,
+            shared: Arc::clone(shared),
+        }
+    }
+
+    /// Turns to a machine: what is in flight elsewhere is over then.
+    pub(super) async fn turn_to(&mut self, link: &Arc<Link>) -> Result<(), Stop> {
+        if let Some(now) = &self.at_work
+            && !Arc::ptr_eq(now, link)
         {
-            FromHost::Ready(ready) => {
-                host.shared
-                    .emit(Event::Connected {
-                        host: host.name.clone(),
-                        took: started.elapsed(),
-                        uploaded,
-                        recovered: ready.recovered,
-                        pending: ready.pending.clone(),
-                    })
-                    .await;
-                host.notified.extend(ready.pending);
-                Ok(host)
-            }
-            FromHost::Refused(refusal) => Err(refused(refusal)),
-            _ => Err(lost("the helper answered out of turn".to_owned())),
+            self.drain().await?;
         }
+        self.at_work = Some(Arc::clone(link));
+        Ok(())
     }
 
-    pub(super) async fn send(&mut self, message: &ToHost) -> Result<(), Stop> {
-        self.sender
-            .send(message)
-            .await
-            .map_err(|problem| Stop::Lost(problem.to_string()))
+    /// Turns away from its machine, whose connection is about to go.
+    pub(super) fn forget_link(&mut self) {
+        self.at_work = None;
     }
 
-    pub(super) async fn receive(&mut self) -> Result<FromHost, Stop> {
-        self.sender
-            .flush()
+    /// Sends a task to the machine that is turned to.
+    pub(super) async fn send(
+        &mut self,
+        task: fleet_wire::Task,
+        content: Option<Payload>,
+    ) -> Result<(), Stop> {
+        let Some(link) = &self.at_work else {
+            return Err(Stop::Lost("no connection was made".to_owned()));
+        };
+        link.task(task, content, &self.ear)
             .await
-            .map_err(|problem| Stop::Lost(problem.to_string()))?;
-        match self.receiver.next().await {
-            Ok(Some(message)) => Ok(message),
-            Ok(None) => Err(Stop::Lost("the helper ended without a word".to_owned())),
-            Err(problem) => Err(Stop::Lost(problem.to_string())),
+            .map_err(Stop::Lost)
+    }
+
+    /// Takes in the next message about this host's tasks.
+    pub(super) async fn step(&mut self) -> Result<(), Stop> {
+        if let Some(link) = &self.at_work {
+            link.flush().await;
         }
-    }
-
-    /// Takes in the next message of the host.
-    async fn step(&mut self) -> Result<(), Stop> {
-        match self.receive().await? {
-            FromHost::Done(outcome) => self.landed(*outcome).await,
-            FromHost::Need { sha256 } => self.supply(&sha256).await,
-            FromHost::Started { id } => {
+        match self.heard.recv().await {
+            Some(Heard::Done(outcome)) => self.landed(outcome).await,
+            Some(Heard::Started(id)) => {
                 if let Some(task) = self.flights.info(id) {
                     self.shared
                         .emit(Event::TaskStarted {
@@ -161,43 +181,46 @@ impl Host {
                 }
                 Ok(())
             }
-            _ => Err(Stop::Lost("the helper answered out of turn".to_owned())),
+            Some(Heard::Lost(why)) => Err(Stop::Lost(why)),
+            None => Err(Stop::Lost("the connection was closed".to_owned())),
         }
-    }
-
-    async fn supply(&mut self, sha256: &str) -> Result<(), Stop> {
-        let Some(content) = self.contents.get(sha256).cloned() else {
-            return Err(Stop::Lost(format!(
-                "the host asked for a content that was never offered ({sha256})"
-            )));
-        };
-        let unreadable = |problem: std::io::Error| Stop::Lost(problem.to_string());
-        for part in content.parts().map_err(unreadable)? {
-            let (bytes, last) = part.map_err(unreadable)?;
-            let part = ToHost::Blob {
-                sha256: sha256.to_owned(),
-                bytes,
-                last,
-            };
-            self.send(&part).await?;
-        }
-        Ok(())
     }
 
     async fn landed(&mut self, outcome: Outcome) -> Result<(), Stop> {
         let Some(flight) = self.flights.land(outcome) else {
             return Ok(());
         };
+        if flight.returns {
+            self.flights.tell(flight.group, Vec::new());
+            self.returned.insert(flight.group, flight);
+            return Ok(());
+        }
+        self.over(flight).await
+    }
+
+    /// A flight is over: judges it, and tells what can be told.
+    pub(super) async fn over(&mut self, flight: Flight) -> Result<(), Stop> {
+        let task = Arc::clone(&flight.task);
+        let info = Arc::clone(&flight.info);
         let judged = super::verdict::judge(&self.shared, &self.name, flight);
-        self.changed |= judged.changed;
         let sent = &self.handlers_sent;
         let later = |title: &String| sent.get(title).is_none_or(|group| *group < judged.group);
         self.notified
             .extend(judged.notify.into_iter().filter(later));
-        self.flights.tell(judged.group, judged.events);
-        for event in self.flights.ready() {
-            self.shared.emit(event).await;
+        if judged.events.iter().any(is_done) {
+            self.ran.extend(task.directives.role.as_ref().map(|role| role.instance));
         }
+        self.flights.tell(judged.group, judged.events);
+        if judged.failed {
+            // What was told behind it was not to be reached.
+            self.flights.forget_behind(judged.group);
+            self.failure = Some(Failure {
+                task,
+                info,
+                result: judged.result,
+            });
+        }
+        self.tell_ready().await;
         if judged.failed {
             Err(Stop::Failed)
         } else {
@@ -205,13 +228,30 @@ impl Host {
         }
     }
 
-    /// Tells `events` in their order behind what is in flight.
-    pub(super) async fn tell(&mut self, events: Vec<Event>) {
-        self.next_group += 1;
-        self.flights.tell(self.next_group, events);
+    async fn tell_ready(&mut self) {
         for event in self.flights.ready() {
             self.shared.emit(event).await;
         }
+    }
+
+    /// A flight that came back without being judged.
+    pub(super) async fn back(&mut self, group: u32) -> Result<Option<Flight>, Stop> {
+        while self.flights.contains(group) {
+            self.step().await?;
+        }
+        Ok(self.returned.remove(&group))
+    }
+
+    /// Tells `events` in their order behind what is in flight.
+    pub(super) async fn tell(&mut self, events: Vec<Event>) {
+        let group = self.new_group();
+        self.flights.tell(group, events);
+        self.tell_ready().await;
+    }
+
+    pub(super) fn new_group(&mut self) -> u32 {
+        self.next_group = self.shared.state(&self.name).next_group();
+        self.next_group
     }
 
     /// Waits for what `pending` stands for.
@@ -219,6 +259,10 @@ impl Host {
         let Some(group) = self.shared.state(&self.name).group(pending) else {
             return self.settle_elsewhere().await;
         };
+        if !self.flights.contains(group) {
+            // Nobody is on the way with it any more.
+            self.shared.state(&self.name).settle();
+        }
         while self.flights.contains(group) {
             self.step().await?;
         }
@@ -231,8 +275,17 @@ impl Host {
         if !self.flights.is_empty() {
             return self.step().await;
         }
-        tokio::time::sleep(Duration::from_millis(5)).await;
+        let batch = Arc::clone(&self.batch);
+        self.permit = None;
+        let _ = tokio::time::timeout(Duration::from_millis(20), batch.next_move()).await;
+        self.take_permit().await;
         Ok(())
+    }
+
+    /// Takes its leave to work.
+    pub(super) async fn take_permit(&mut self) {
+        // The semaphore is never closed; without a permit a host would only start early.
+        self.permit = Arc::clone(&self.shared.forks).acquire_owned().await.ok();
     }
 
     /// Waits for everything in flight.
@@ -240,7 +293,24 @@ impl Host {
         while !self.flights.is_empty() {
             self.step().await?;
         }
-        self.contents.clear();
+        Ok(())
+    }
+
+    /// After a failure: nothing is in flight, and the machine takes tasks again.
+    pub(super) async fn recover(&mut self) -> Result<(), Stop> {
+        loop {
+            match self.drain().await {
+                Ok(()) => break,
+                Err(Stop::Failed) => {}
+                Err(other) => return Err(other),
+            }
+        }
+        self.shared.state(&self.name).settle();
+        if let Some(link) = &self.at_work {
+            link.send(&ToHost::Clear(self.lane))
+                .await
+                .map_err(Stop::Lost)?;
+        }
         Ok(())
     }
 
@@ -252,46 +322,39 @@ impl Host {
         Ok(())
     }
 
-    /// Ends the run on this host.
-    pub(super) async fn finish(&mut self, finish: Finish) -> Result<Undone, Stop> {
-        self.send(&ToHost::Finish(finish)).await?;
-        loop {
-            match self.receive().await? {
-                FromHost::Finished(undone) => return Ok(undone),
-                // What was still in flight behind a failure was not reached; nothing is to be told.
-                FromHost::Done(_) | FromHost::Started { .. } => {}
-                FromHost::Need { sha256 } => self.supply(&sha256).await?,
-                _ => return Err(Stop::Lost("the helper answered out of turn".to_owned())),
+    /// A task failed on the controller's side: an undefined variable, an `assert`, a missing file.
+    pub(super) async fn fail(&mut self, task: &Arc<Task>, ended: TaskEnded) -> Result<(), Stop> {
+        let ignored = ended.ignored;
+        let failure = Failure {
+            task: Arc::clone(task),
+            info: Arc::clone(&ended.task),
+            result: ended.result.clone(),
+        };
+        self.tell(vec![Event::TaskEnded(Box::new(ended))]).await;
+        if ignored {
+            return Ok(());
+        }
+        self.failure = Some(failure);
+        Err(Stop::Failed)
+    }
+
+    /// Whether a failure here is taken over by a `rescue` at once.
+    pub(super) fn is_rescued(&self) -> bool {
+        for guard in self.guards.iter().rev() {
+            match guard.part {
+                Part::Body if guard.rescue => return true,
+                Part::Body | Part::Rescue if guard.always => return false,
+                _ => {}
             }
         }
+        false
     }
 
-    /// Undoes a past run.
-    pub(super) async fn rollback(&mut self, run: &str) -> Result<Undone, Stop> {
-        self.send(&ToHost::Rollback {
-            run: run.to_owned(),
-        })
-        .await?;
-        match self.receive().await? {
-            FromHost::Finished(undone) => Ok(undone),
-            _ => Err(Stop::Lost("the helper answered out of turn".to_owned())),
-        }
-    }
-
-    /// The host's own account of its runs.
-    pub(super) async fn journal(&mut self) -> Result<Vec<fleet_wire::Journaled>, Stop> {
-        self.send(&ToHost::Journal).await?;
-        match self.receive().await? {
-            FromHost::Journal(runs) => Ok(runs),
-            _ => Err(Stop::Lost("the helper answered out of turn".to_owned())),
-        }
-    }
-
-    /// A task failed on the controller's side: an undefined variable, an `assert`, a missing file.
-    pub(super) async fn fail(&mut self, ended: TaskEnded) -> Result<(), Stop> {
-        let ignored = ended.ignored;
-        self.tell(vec![Event::TaskEnded(Box::new(ended))]).await;
-        if ignored { Ok(()) } else { Err(Stop::Failed) }
+    /// Whether a failure of what is in flight may be caught: then nothing behind it may have left a trace.
+    pub(super) fn is_guarded(&self) -> bool {
+        self.guards
+            .iter()
+            .any(|guard| guard.rescue || guard.always)
     }
 
     /// What is in flight, for a message about a broken link.
@@ -304,6 +367,11 @@ impl Host {
     pub(super) fn pending(&self, group: u32) -> Variable {
         Variable::Pending(self.shared.state(&self.name).pending(group))
     }
+
+    /// Where it is in the play, for events.
+    pub(super) fn position(&self) -> Position {
+        self.place.as_slice().into()
+    }
 }
 
 impl std::fmt::Display for Stop {
@@ -311,47 +379,16 @@ impl std::fmt::Display for Stop {
         match self {
             Self::Failed => f.write_str("a task failed"),
             Self::Ended => f.write_str("the play ended here"),
-            Self::Lost(why) => f.write_str(why),
+            Self::RoleEnded => f.write_str("the role ended here"),
+            Self::Lost(why) | Self::Unreachable(why) => f.write_str(why),
+            Self::Refused(_) => f.write_str("the host refused to work"),
         }
     }
 }
 
-fn refused(refusal: Refusal) -> HostEnd {
-    match refusal {
-        Refusal::Locked(locked) => HostEnd::Locked {
-            message: format!(
-                "run {} of {} has held this host since {}; wait for it with `--lock-timeout 5m`",
-                locked.run, locked.who, locked.since
-            ),
-        },
-        Refusal::Protocol(theirs) => HostEnd::Refused {
-            message: format!(
-                "the helper speaks protocol {theirs}, and this fleetctl {PROTOCOL}; build both anew"
-            ),
-            person: false,
-        },
-        Refusal::Unfit(message) => HostEnd::Refused {
-            message,
-            person: false,
-        },
-        Refusal::Unrecovered(undone) => HostEnd::Refused {
-            message: format!(
-                "run {} was cut off here and could not be undone: {}",
-                undone.run,
-                undone
-                    .effects
-                    .iter()
-                    .filter_map(|effect| Some(format!(
-                        "{}: {}",
-                        effect.effect,
-                        effect.problem.as_ref()?
-                    )))
-                    .collect::<Vec<_>>()
-                    .join("; ")
-            ),
-            person: true,
-        },
-    }
+/// Whether an event says that something was done.
+fn is_done(event: &Event) -> bool {
+    matches!(event, Event::TaskEnded(ended) if ended.status != Status::Skipped)
 }
 
 /// How long a task took, as the host measured it.

@@ -7,13 +7,16 @@ use minijinja::Value;
 use serde_json::json;
 
 use super::{
+    argument_spec,
     content::to_json,
     dispatch::{PlayContext, Settled, Unfit},
-    host::{Host, Stop},
+    host::Host,
+    include_vars, new_hosts, pause,
     scope::HostScope,
+    terms::Terms,
 };
 use crate::{
-    playbook::{LocalAction, Task, files},
+    playbook::{LocalAction, Task},
     template::unknown_value,
     variables::Variable,
 };
@@ -25,7 +28,7 @@ pub(super) struct Done {
 }
 
 impl Done {
-    fn ok(result: serde_json::Value) -> Self {
+    pub(super) fn ok(result: serde_json::Value) -> Self {
         Self {
             status: Status::Ok,
             result,
@@ -37,10 +40,11 @@ pub(super) async fn act(
     host: &mut Host,
     action: LocalAction,
     arguments: &IndexMap<String, Node>,
-    span: &Span,
+    _span: &Span,
     play: &PlayContext,
     task: &Task,
     scope: &HostScope,
+    _terms: &Terms,
 ) -> Result<Done, Unfit> {
     match action {
         LocalAction::Assert => assert(host, arguments, scope).await,
@@ -51,17 +55,26 @@ pub(super) async fn act(
                 "Failed as requested from task".to_owned()
             })))
         }
-        LocalAction::IncludeVars => include_vars(host, play, arguments, scope).await,
-        LocalAction::Meta => meta(host, arguments, span).await,
+        LocalAction::IncludeVars => include_vars::include_vars(host, play, task, arguments, scope).await,
         LocalAction::SetFact => set_fact(host, arguments, scope).await,
-        LocalAction::Copy | LocalAction::Template => Err(Unfit::Problem(format!(
+        LocalAction::AddHost => new_hosts::add_host(host, arguments, scope).await,
+        LocalAction::GroupBy => new_hosts::group_by(host, arguments, scope).await,
+        LocalAction::Pause => pause::pause(host, arguments, scope).await,
+        LocalAction::SetStats => set_stats(host, arguments, scope).await,
+        LocalAction::ValidateArgumentSpec => {
+            argument_spec::validate(host, arguments, scope).await
+        }
+        LocalAction::Copy
+        | LocalAction::Template
+        | LocalAction::Meta => Err(Unfit::Problem(format!(
             "{}: not a local action",
             task.place()
         ))),
     }
 }
 
-async fn text(
+/// An argument's text; none where it is absent or `omit`.
+pub(super) async fn text(
     host: &mut Host,
     arguments: &IndexMap<String, Node>,
     name: &str,
@@ -72,6 +85,54 @@ async fn text(
     };
     let value = host.known(node, scope).await?;
     Ok((!crate::template::is_omit(&value)).then(|| value.to_string()))
+}
+
+/// An argument's list of texts: a list, or one text with commas.
+pub(super) async fn list(
+    host: &mut Host,
+    arguments: &IndexMap<String, Node>,
+    name: &str,
+    scope: &HostScope,
+) -> Result<Option<Vec<String>>, Unfit> {
+    let Some(value) = host.keyword(arguments.get(name), scope).await? else {
+        return Ok(None);
+    };
+    let words = match value.as_str() {
+        Some(text) => text
+            .split(',')
+            .map(|word| word.trim().to_owned())
+            .filter(|word| !word.is_empty())
+            .collect(),
+        None => match value.try_iter() {
+            Ok(items) => items.map(|item| item.to_string()).collect(),
+            Err(_) => vec![value.to_string()],
+        },
+    };
+    Ok(Some(words))
+}
+
+/// `set_stats`
+async fn set_stats(
+    host: &mut Host,
+    arguments: &IndexMap<String, Node>,
+    scope: &HostScope,
+) -> Result<Done, Unfit> {
+    let mut data = serde_json::Map::new();
+    if let Some(node) = arguments.get("data") {
+        let value = to_json(&host.known(node, scope).await?);
+        let Some(fields) = value.as_object() else {
+            return Err(Unfit::Problem(
+                "The 'data' option needs to be a dictionary/hash".to_owned(),
+            ));
+        };
+        data.extend(fields.clone());
+    }
+    let per_host = host.flag(arguments.get("per_host"), scope).await? == Some(true);
+    let aggregate = host.flag(arguments.get("aggregate"), scope).await? != Some(false);
+    Ok(Done::ok(json!({
+        "changed": false,
+        "ansible_stats": {"data": data, "per_host": per_host, "aggregate": aggregate},
+    })))
 }
 
 async fn assert(
@@ -96,11 +157,10 @@ async fn assert(
             None => text(host, arguments, "msg", scope).await?,
         };
         let message = message.unwrap_or_else(|| "Assertion failed".to_owned());
-        return Err(Unfit::Problem(format!(
-            "{message}\n  {}: `{}` does not hold",
-            condition.span,
-            condition.raw().trim()
-        )));
+        return Err(Unfit::Failed(Box::new(json!({
+            "changed": false, "failed": true, "evaluated_to": false, "assertion": condition.scalar_text().unwrap_or_default().trim(),
+            "place": condition.span.to_string(), "msg": message,
+        }))));
     }
     let message = text(host, arguments, "success_msg", scope).await?;
     let message = message.unwrap_or_else(|| "All assertions passed".to_owned());
@@ -169,6 +229,11 @@ async fn set_fact(
         if name == "cacheable" {
             continue;
         }
+        // The name itself may be a template.
+        let name = &host
+            .known(&Node::string(name, &node.span), scope)
+            .await?
+            .to_string();
         match host.value(node, scope).await? {
             Settled::Known(value) => {
                 facts.insert(name.clone(), to_json(&value));
@@ -182,62 +247,4 @@ async fn set_fact(
     }
     // Not under `ansible_facts`: these are of level 19, and are in place already.
     Ok(Done::ok(json!({"changed": false, "facts": facts})))
-}
-
-async fn include_vars(
-    host: &mut Host,
-    play: &PlayContext,
-    arguments: &IndexMap<String, Node>,
-    scope: &HostScope,
-) -> Result<Done, Unfit> {
-    let file = text(host, arguments, "file", scope)
-        .await?
-        .unwrap_or_default();
-    let name = text(host, arguments, "name", scope).await?;
-    let path = files::find(&file, "vars", &play.search).map_err(|_| {
-        Unfit::Problem(format!(
-            "there is no file `{file}` beside the playbook, nor in its `vars/`"
-        ))
-    })?;
-    let vars = super::plays::vars_file(&host.shared, &path)
-        .map_err(|problem| Unfit::Problem(fleet_yaml::render(&problem, false)))?;
-    match name {
-        Some(name) => {
-            let span = vars.values().next().map(|node| node.span.clone());
-            let entries = vars
-                .iter()
-                .map(|(key, node)| (Node::string(key, &node.span), node.clone()));
-            if let Some(span) = span {
-                scope.state.include([(name, Node::mapping(entries, &span))]);
-            }
-        }
-        None => scope
-            .state
-            .include(vars.iter().map(|(name, node)| (name.clone(), node.clone()))),
-    }
-    Ok(Done::ok(
-        json!({"changed": false, "ansible_included_var_files": [file]}),
-    ))
-}
-
-async fn meta(
-    host: &mut Host,
-    arguments: &IndexMap<String, Node>,
-    span: &Span,
-) -> Result<Done, Unfit> {
-    let action = arguments
-        .get("action")
-        .and_then(Node::as_str)
-        .unwrap_or_default();
-    match action {
-        // `flush_handlers` is the play's own business, and never comes here.
-        "noop" | "flush_handlers" => Ok(Done::ok(json!({"changed": false}))),
-        "end_host" | "end_play" => {
-            host.drain().await?;
-            Err(Unfit::Stop(Stop::Ended))
-        }
-        other => Err(Unfit::Problem(format!(
-            "{span}: `meta: {other}` is not supported yet; `flush_handlers`, `end_host`, `end_play` and `noop` are"
-        ))),
-    }
 }

@@ -1,21 +1,39 @@
 //! A run: a playbook over an inventory, planned or applied.
 
+mod argument_spec;
+mod batch;
 mod choice;
 mod connection;
 mod content;
 mod dispatch;
 mod errand;
+mod fetch;
 mod flight;
 mod frame;
+mod handlers;
 mod host;
+mod include;
+mod include_vars;
 mod items;
+mod link;
+mod links;
 mod local;
+mod meta;
+mod new_hosts;
+mod order;
+mod pause;
 mod payload;
 mod plays;
 mod scope;
 mod shared;
+mod shown;
+mod sources;
+mod state;
+mod steps;
 mod terms;
 mod verdict;
+mod walk;
+mod way;
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -32,9 +50,9 @@ use fleet_yaml::Diagnostic;
 use tokio::sync::mpsc;
 
 use crate::{
-    event::{Event, HostEnd},
+    event::{Event, HostEnd, Strategy},
     inventory::{Inventory, Limit},
-    playbook::{Play, Playbook, TagFilter, Vars},
+    playbook::{Books, Play, Playbook, TagFilter, Vars},
     secret::Secret,
     template::Templar,
     transport::{self, HostKeys},
@@ -43,7 +61,7 @@ use crate::{
 pub use choice::Choice;
 pub use errand::Errand;
 
-use shared::Shared;
+use shared::{Place, Shared};
 
 /// What the command line and the configuration say of a run.
 #[derive(Clone)]
@@ -96,6 +114,56 @@ pub struct Settings {
     pub planned: Option<Arc<PlannedEffects>>,
     /// Set when the run is to be interrupted: hosts in flight are finished, no more are started.
     pub interrupt: Arc<AtomicBool>,
+    /// `no_log` where a task does not say.
+    pub no_log: bool,
+    /// `any_errors_fatal` where a play does not say.
+    pub any_errors_fatal: bool,
+    /// `force_handlers` where a play does not say.
+    pub force_handlers: bool,
+    /// `strategy` where a play does not say.
+    pub strategy: Strategy,
+    /// Whether plays gather facts that do not say so.
+    pub gathering: Gathering,
+    /// Variables of roles are seen by their own tasks alone.
+    pub private_role_vars: bool,
+    /// `--start-at-task`
+    pub start_at: Option<String>,
+    /// `--step`: asked before each task, with the host's and the task's name.
+    pub step: Option<Step>,
+    /// The answers to `vars_prompt`, by the place of the play.
+    pub prompted: Arc<HashMap<String, Arc<Vars>>>,
+    /// Where Ansible and fleetctl differ, it is Ansible's way that is wanted: `fleetctl play`.
+    pub as_ansible: bool,
+    /// Asks the person at the terminal, whose answer is shown as it is typed or not; none where nobody is there.
+    pub ask: Option<Ask>,
+    /// Mappings of variables are merged with those of lower precedence by `include_vars` (`hash_behaviour`).
+    pub merges_hashes: bool,
+    /// `-i`, as given.
+    pub sources: Vec<String>,
+    /// `-l`, as given.
+    pub limit_text: Option<String>,
+    /// The configuration file that was read.
+    pub config_file: Option<PathBuf>,
+    /// The directory of the first playbook.
+    pub playbook_dir: PathBuf,
+}
+
+/// Asks a person a question; none where there is no answer.
+pub type Ask = Arc<dyn Fn(&str, bool) -> Option<String> + Send + Sync>;
+
+/// Whether a task is to be run.
+pub type Step = Arc<dyn Fn(&str, &str) -> bool + Send + Sync>;
+
+/// Whether plays gather facts that do not say so.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Gathering {
+    /// They do.
+    #[default]
+    Implicit,
+    /// They do not.
+    Explicit,
+    /// They do where nothing is known of a host yet.
+    Smart,
 }
 
 impl Settings {
@@ -156,6 +224,8 @@ pub struct Run {
     pub playbooks: Arc<[Playbook]>,
     /// The template engine.
     pub templar: Templar,
+    /// Reads what is included on the way.
+    pub books: Books,
 }
 
 /// Hosts that errands can be run on.
@@ -172,7 +242,7 @@ impl Errands {
     pub fn hosts(&self, pattern: &str) -> Result<Vec<String>, Diagnostic> {
         let selection = self
             .shared
-            .inventory
+            .inventory()
             .select(pattern, self.shared.settings.limit.as_ref())?;
         if selection.hosts.is_empty() {
             return Err(Diagnostic::without_place(format!(
@@ -187,7 +257,7 @@ impl Errands {
     /// # Errors
     /// When it matches nothing or cannot be understood.
     pub fn any_hosts(&self, pattern: &str) -> Result<Vec<String>, Diagnostic> {
-        let selection = self.shared.inventory.select(pattern, None)?;
+        let selection = self.shared.inventory().select(pattern, None)?;
         if selection.hosts.is_empty() {
             return Err(Diagnostic::without_place(format!(
                 "no host matches `{pattern}`"
@@ -207,7 +277,7 @@ impl Errands {
     /// Whether the playbooks work as root on a host, and so keep their journal as root.
     #[must_use]
     pub fn needs_root(&self, name: &str) -> bool {
-        plays::needs_root(&self.shared, &self.shared.scope(name, None, &[], &[], None))
+        plays::needs_root(&self.shared, name, Place::default())
     }
 
     /// How a host is reached.
@@ -215,7 +285,7 @@ impl Errands {
     /// # Errors
     /// When its variables make no sense.
     pub fn address(&self, name: &str) -> Result<transport::Address, String> {
-        let scope = self.shared.scope(name, None, &[], &[], None);
+        let scope = self.shared.scope(name, Place::default());
         connection::reach(&self.shared, name, None, &scope, false).map(|reach| reach.address)
     }
 
@@ -229,7 +299,13 @@ impl Errands {
         play: Option<&Play>,
         node: &fleet_yaml::Node,
     ) -> Result<String, Diagnostic> {
-        let scope = self.shared.scope(host, play, &[], &[], None);
+        let scope = self.shared.scope(
+            host,
+            Place {
+                play,
+                ..Place::default()
+            },
+        );
         match self.shared.templar.value(node, &scope.shared()) {
             Ok(crate::template::Evaluated::Known(value)) => Ok(value.to_string()),
             Ok(_) => Err(Diagnostic::error(
@@ -255,11 +331,15 @@ impl Run {
             allow_no_hosts: self.settings.allow_no_hosts,
         };
         let (mut plays, mut problems) = (Vec::new(), Vec::new());
+        let mut may_come = false;
         for play in self.playbooks.iter().flat_map(|playbook| &playbook.plays) {
             match choice.hosts(play) {
                 Ok(hosts) => plays.push((Arc::clone(play), hosts)),
+                // Its hosts may be made by the plays before it.
+                Err(_) if may_come => plays.push((Arc::clone(play), Vec::new())),
                 Err(problem) => problems.push(problem),
             }
+            may_come |= play.all_tasks().any(|task| task.action.may_make_hosts());
         }
         if problems.is_empty() {
             Ok(plays)
@@ -271,15 +351,7 @@ impl Run {
     /// Makes errands of what would have been a run.
     #[must_use]
     pub fn errands(self, events: mpsc::Sender<Event>) -> Errands {
-        let shared = Shared::new(
-            self.name,
-            self.mode,
-            self.settings,
-            self.inventory,
-            self.playbooks,
-            self.templar,
-            events,
-        );
+        let shared = Shared::new(self, events);
         Errands { shared }
     }
 
@@ -305,15 +377,7 @@ impl Run {
             })
             .await
             .ok();
-        let shared = Shared::new(
-            self.name,
-            self.mode,
-            self.settings,
-            self.inventory,
-            self.playbooks,
-            self.templar,
-            events,
-        );
+        let shared = Shared::new(self, events);
         let ends = plays::all(&shared).await?;
         shared
             .emit(Event::RunEnded {

@@ -1,182 +1,60 @@
 //! What a name stands for on a host: Ansible's levels of precedence, highest first.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, PoisonError, RwLock},
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use fleet_yaml::Node;
 use minijinja::Value;
 
+use super::state::HostState;
 use crate::{
     inventory::Layer,
-    playbook::{Task, Vars},
-    variables::{PendingId, Scope, Variable},
+    playbook::{Role, Task, Vars},
+    variables::{Scope, Variable},
 };
-
-/// What is known of a host during a run, beyond its inventory. Shared with the scopes that read it.
-#[derive(Debug)]
-pub(crate) struct HostState {
-    /// Its position in the inventory: what is in flight on two hosts must not be mixed up.
-    ordinal: u64,
-    /// Level 11: gathered facts under their `ansible_` names.
-    facts: RwLock<Facts>,
-    /// Level 18: `include_vars`.
-    included: RwLock<BTreeMap<String, Node>>,
-    /// Level 19: `set_fact` and registered results.
-    data: RwLock<BTreeMap<String, Variable>>,
-}
-
-#[derive(Debug, Default)]
-enum Facts {
-    #[default]
-    None,
-    /// A `setup` is in flight; every fact stands for it.
-    Pending(Variable),
-    Known {
-        facts: BTreeMap<String, Value>,
-        /// `ansible_facts`: the same without the prefix `ansible_`.
-        bare: Value,
-    },
-}
-
-impl HostState {
-    pub(crate) fn new(ordinal: usize) -> Self {
-        let ordinal = ordinal as u64;
-        Self {
-            ordinal,
-            facts: RwLock::default(),
-            included: RwLock::default(),
-            data: RwLock::default(),
-        }
-    }
-
-    /// What stands for the results of a group of this host's tasks.
-    pub(crate) fn pending(&self, group: u32) -> PendingId {
-        PendingId(self.ordinal << 32 | u64::from(group))
-    }
-
-    /// The group of this host's tasks that `pending` stands for; none where it is another host's.
-    pub(crate) fn group(&self, pending: PendingId) -> Option<u32> {
-        let own = pending.0 >> 32 == self.ordinal & u64::from(u32::MAX);
-        own.then(|| u32::try_from(pending.0 & u64::from(u32::MAX)).unwrap_or_default())
-    }
-
-    /// The host goes no further: results that were in flight will never be known.
-    pub(crate) fn settle(&self) {
-        let mut data = self.data.write().unwrap_or_else(PoisonError::into_inner);
-        data.retain(|_, variable| !matches!(variable, Variable::Pending(_)));
-        let mut facts = self.facts.write().unwrap_or_else(PoisonError::into_inner);
-        if matches!(*facts, Facts::Pending(_)) {
-            *facts = Facts::None;
-        }
-    }
-
-    pub(crate) fn facts_pending(&self, pending: Variable) {
-        *self.facts.write().unwrap_or_else(PoisonError::into_inner) = Facts::Pending(pending);
-    }
-
-    pub(crate) fn add_facts(&self, new: impl IntoIterator<Item = (String, Value)>) {
-        let mut facts = self.facts.write().unwrap_or_else(PoisonError::into_inner);
-        let mut known = match std::mem::take(&mut *facts) {
-            Facts::Known { facts, .. } => facts,
-            Facts::None | Facts::Pending(_) => BTreeMap::new(),
-        };
-        known.extend(new);
-        let bare = known
-            .iter()
-            .map(|(name, value)| (name.strip_prefix("ansible_").unwrap_or(name), value.clone()));
-        *facts = Facts::Known {
-            bare: Value::from_pairs(bare),
-            facts: known,
-        };
-    }
-
-    pub(crate) fn set(&self, name: &str, variable: Variable) {
-        let mut data = self.data.write().unwrap_or_else(PoisonError::into_inner);
-        data.insert(name.to_owned(), variable);
-    }
-
-    pub(crate) fn include(&self, vars: impl IntoIterator<Item = (String, Node)>) {
-        let mut included = self
-            .included
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
-        included.extend(vars);
-    }
-
-    fn datum(&self, name: &str) -> Option<Variable> {
-        self.data
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(name)
-            .cloned()
-    }
-
-    fn included(&self, name: &str) -> Option<Variable> {
-        let included = self.included.read().unwrap_or_else(PoisonError::into_inner);
-        included.get(name).cloned().map(Variable::Written)
-    }
-
-    fn fact(&self, name: &str) -> Option<Variable> {
-        match &*self.facts.read().unwrap_or_else(PoisonError::into_inner) {
-            Facts::None => None,
-            // While facts are in flight any name of theirs may come to be one.
-            Facts::Pending(pending) => (name.starts_with("ansible_")
-                || name.starts_with("fleetctl_"))
-            .then(|| pending.clone()),
-            Facts::Known { facts, .. } => facts.get(name).cloned().map(Variable::Data),
-        }
-    }
-
-    /// `ansible_facts`: the facts without their prefix.
-    fn ansible_facts(&self) -> Option<Variable> {
-        match &*self.facts.read().unwrap_or_else(PoisonError::into_inner) {
-            Facts::None => Some(Variable::Data(Value::from_pairs(std::iter::empty::<(
-                &str,
-                Value,
-            )>()))),
-            Facts::Pending(pending) => Some(pending.clone()),
-            Facts::Known { bare, .. } => Some(Variable::Data(bare.clone())),
-        }
-    }
-
-    fn names(&self) -> Vec<String> {
-        let data = self.data.read().unwrap_or_else(PoisonError::into_inner);
-        let included = self.included.read().unwrap_or_else(PoisonError::into_inner);
-        let mut names: Vec<String> = data.keys().chain(included.keys()).cloned().collect();
-        if let Facts::Known { facts, .. } =
-            &*self.facts.read().unwrap_or_else(PoisonError::into_inner)
-        {
-            names.extend(facts.keys().cloned());
-        }
-        names
-    }
-}
 
 /// A host's names in a play, in a task, in an item of its loop. Cheap to clone and to narrow.
 #[derive(Clone, Debug)]
 pub(crate) struct HostScope {
     /// Magic variables: they win over everything.
     pub(crate) magic: Arc<BTreeMap<String, Value>>,
+    /// Magic variables of a role and its tasks.
+    pub(crate) role_magic: Option<Arc<BTreeMap<String, Value>>>,
     /// The loop's item and its like, and a registered result while its conditions are judged.
     pub(crate) local: Vec<(String, Variable)>,
     /// Level 22.
     pub(crate) extra: Arc<Vars>,
+    /// Levels 20 and 21, lowest first: parameters of roles and of includes.
+    pub(crate) params: Vec<Arc<Vars>>,
     /// Levels 11, 18 and 19.
     pub(crate) state: Arc<HostState>,
-    /// Levels 12 to 17, lowest first: play vars, vars files, block vars, task vars.
+    /// Levels 12 to 17, lowest first: play vars, prompts, vars files, role vars, block vars, task vars.
     pub(crate) written: Vec<Arc<Vars>>,
     /// Levels 3 to 10, lowest first.
     pub(crate) inventory: Arc<[Layer]>,
+    /// Level 2, lowest first.
+    pub(crate) defaults: Vec<Arc<Vars>>,
 }
 
 impl HostScope {
-    /// The scope within a task.
-    pub(crate) fn of_task(&self, task: &Task) -> Self {
+    /// The scope within a task. Variables of `exposed` roles are seen by it as by all tasks of the play.
+    pub(crate) fn of_task<'a>(
+        &self,
+        task: &'a Task,
+        exposed: impl Iterator<Item = &'a Arc<Role>>,
+    ) -> Self {
         let mut scope = self.clone();
+        for role in exposed.chain(&task.directives.role) {
+            scope.defaults.extend(role.defaults.iter().cloned());
+            scope.written.extend(role.vars.iter().cloned());
+        }
+        if let Some(role) = &task.directives.role {
+            scope.params.extend(role.params.iter().cloned());
+            scope.role_magic = Some(Arc::new(magic(role)));
+        }
         scope.written.extend(task.directives.vars.iter().cloned());
         scope.written.push(Arc::clone(&task.vars));
+        scope.params
+            .extend(task.directives.include_params.iter().cloned());
         scope
     }
 
@@ -204,6 +82,14 @@ impl HostScope {
         self.written.iter().rev().find_map(|vars| vars.get(name))
     }
 
+    fn param(&self, name: &str) -> Option<&Node> {
+        self.params.iter().rev().find_map(|vars| vars.get(name))
+    }
+
+    fn default(&self, name: &str) -> Option<&Node> {
+        self.defaults.iter().rev().find_map(|vars| vars.get(name))
+    }
+
     fn inventory(&self, name: &str) -> Option<&Node> {
         self.inventory
             .iter()
@@ -211,32 +97,65 @@ impl HostScope {
             .find_map(|layer| layer.vars.get(name))
             .map(|found| &found.value)
     }
+
+    fn magic(&self, name: &str) -> Option<&Value> {
+        let of_role = self.role_magic.as_ref().and_then(|magic| magic.get(name));
+        of_role.or_else(|| self.magic.get(name))
+    }
+}
+
+/// The magic variables of a role's tasks.
+fn magic(role: &Role) -> BTreeMap<String, Value> {
+    let texts = |texts: &mut dyn Iterator<Item = String>| texts.map(Value::from).collect::<Value>();
+    let parents = || role.parents.iter();
+    let bare = role.name.rsplit('.').next().unwrap_or(&role.name);
+    let collection = role.name.rsplit_once('.').map(|(collection, _)| collection);
+    let values = [
+        ("role_name", Value::from(bare)),
+        ("ansible_role_name", Value::from(role.name.as_str())),
+        ("role_path", Value::from(role.path.display().to_string())),
+        (
+            "ansible_parent_role_names",
+            texts(&mut parents().rev().map(|(name, _)| name.clone())),
+        ),
+        (
+            "ansible_parent_role_paths",
+            texts(&mut parents().rev().map(|(_, path)| path.display().to_string())),
+        ),
+        (
+            "ansible_dependent_role_names",
+            texts(&mut role.dependencies.iter().cloned()),
+        ),
+    ];
+    let values = values.into_iter().map(|(name, value)| (name.to_owned(), value));
+    let collection =
+        collection.map(|name| ("ansible_collection_name".to_owned(), Value::from(name)));
+    values.chain(collection).collect()
 }
 
 impl Scope for HostScope {
     fn get(&self, name: &str) -> Option<Variable> {
-        if let Some(value) = self.magic.get(name) {
+        if let Some(value) = self.magic(name) {
             return Some(Variable::Data(value.clone()));
         }
         if name == "ansible_facts" {
-            return self.state.ansible_facts();
+            return Some(self.state.ansible_facts());
         }
+        let as_written = |node: &Node| Variable::Written(node.clone());
         let local = self.local.iter().rev().find(|(local, _)| local == name);
         local
             .map(|(_, variable)| variable.clone())
-            .or_else(|| self.extra.get(name).cloned().map(Variable::Written))
+            .or_else(|| self.extra.get(name).map(as_written))
+            .or_else(|| self.param(name).map(as_written))
             .or_else(|| self.state.datum(name))
             .or_else(|| self.state.included(name))
-            .or_else(|| self.written(name).cloned().map(Variable::Written))
+            .or_else(|| self.written(name).map(as_written))
             // What the inventory says of a connection is not overruled by a fact in flight.
             .or_else(|| match self.state.fact(name) {
                 Some(Variable::Data(fact)) => Some(Variable::Data(fact)),
-                pending => self
-                    .inventory(name)
-                    .cloned()
-                    .map(Variable::Written)
-                    .or(pending),
+                pending => self.inventory(name).map(as_written).or(pending),
             })
+            .or_else(|| self.default(name).map(as_written))
     }
 
     fn names(&self) -> Vec<String> {
@@ -244,9 +163,12 @@ impl Scope for HostScope {
             .inventory
             .iter()
             .flat_map(|layer| layer.vars.keys().cloned());
-        let written = self.written.iter().flat_map(|vars| vars.keys().cloned());
+        let vars = self.written.iter().chain(&self.params).chain(&self.defaults);
+        let written = vars.flat_map(|vars| vars.keys().cloned());
+        let of_role = self.role_magic.iter().flat_map(|magic| magic.keys());
         self.magic
             .keys()
+            .chain(of_role)
             .cloned()
             .chain(self.local.iter().map(|(name, _)| name.clone()))
             .chain(self.extra.keys().cloned())
@@ -260,8 +182,10 @@ impl Scope for HostScope {
         let node = self
             .extra
             .get(name)
+            .or_else(|| self.param(name))
             .or_else(|| self.written(name))
-            .or_else(|| self.inventory(name))?;
+            .or_else(|| self.inventory(name))
+            .or_else(|| self.default(name))?;
         Some(node.span.to_string())
     }
 }

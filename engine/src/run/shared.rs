@@ -3,25 +3,26 @@
 use std::{
     collections::{BTreeMap, HashMap},
     path::PathBuf,
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak,
+        atomic::{AtomicBool, AtomicU32},
+    },
 };
 
-use fleet_wire::Mode;
+use fleet_wire::{Effect, Mode};
+use fleet_yaml::Diagnostic;
 use minijinja::{
     Value,
-    value::{Enumerator, Object},
+    value::{Enumerator, Object, ObjectRepr},
 };
 use tokio::sync::{Semaphore, mpsc};
 
-use super::{
-    Settings,
-    scope::{HostScope, HostState},
-};
+use super::{Settings, batch::Batch, links::Links, scope::HostScope, state::HostState};
 use crate::{
     event::Event,
     inventory::{Inventory, Layer},
-    playbook::{Play, Playbook, Vars},
-    template::Templar,
+    playbook::{Books, Play, Playbook, Vars},
+    template::{Templar, pending_variable},
 };
 
 /// A run's constant parts, and the states of its hosts.
@@ -29,18 +30,24 @@ pub(crate) struct Shared {
     pub(crate) run: String,
     pub(crate) mode: Mode,
     pub(crate) settings: Settings,
-    pub(crate) inventory: Arc<Inventory>,
     pub(crate) playbooks: Arc<[Playbook]>,
+    pub(crate) books: Books,
     pub(crate) templar: Templar,
     pub(crate) events: mpsc::Sender<Event>,
     /// Hosts that work at the same time.
-    pub(crate) forks: Semaphore,
+    pub(crate) forks: Arc<Semaphore>,
     /// Files of variables, by path.
     pub(crate) files: Mutex<HashMap<PathBuf, Arc<Vars>>>,
+    pub(super) links: Links,
+    pub(super) next_task: AtomicU32,
+    pub(super) next_lane: AtomicU32,
+    /// `meta: clear_host_errors` was met: failed hosts are back from the next play on.
+    pub(super) errors_cleared: AtomicBool,
+    inventory: RwLock<Arc<Inventory>>,
+    turns: Mutex<HashMap<usize, Arc<Semaphore>>>,
     hosts: Mutex<HashMap<String, Arc<HostState>>>,
     layers: Mutex<HashMap<String, Arc<[Layer]>>>,
-    /// The variables of all hosts, for `hostvars`.
-    hostvars: Value,
+    own: Weak<Shared>,
 }
 
 impl std::fmt::Debug for Shared {
@@ -51,30 +58,43 @@ impl std::fmt::Debug for Shared {
     }
 }
 
+/// Where a host's names are looked for.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Place<'a> {
+    /// The play that the host is in.
+    pub(crate) play: Option<&'a Play>,
+    /// All hosts of the play.
+    pub(crate) hosts: &'a [String],
+    /// Those that are under way with it.
+    pub(super) batch: Option<&'a Arc<Batch>>,
+    /// Levels 13 and 14: prompts, and the variables of `vars_files`.
+    pub(crate) files: &'a [Arc<Vars>],
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl Shared {
-    pub(crate) fn new(
-        run: String,
-        mode: Mode,
-        settings: Settings,
-        inventory: Arc<Inventory>,
-        playbooks: Arc<[Playbook]>,
-        templar: Templar,
-        events: mpsc::Sender<Event>,
-    ) -> Arc<Self> {
-        let forks = Semaphore::new(settings.forks);
+    pub(super) fn new(run: super::Run, events: mpsc::Sender<Event>) -> Arc<Self> {
+        let forks = Arc::new(Semaphore::new(run.settings.forks));
         Arc::new_cyclic(|own| Self {
-            hostvars: Value::from_object(HostVars {
-                shared: own.clone(),
-            }),
-            run,
-            mode,
-            settings,
-            inventory,
-            playbooks,
-            templar,
+            own: own.clone(),
+            run: run.name,
+            mode: run.mode,
+            settings: run.settings,
+            inventory: RwLock::new(run.inventory),
+            playbooks: run.playbooks,
+            books: run.books,
+            templar: run.templar,
             events,
             forks,
             files: Mutex::default(),
+            links: Links::default(),
+            next_task: AtomicU32::new(1),
+            next_lane: AtomicU32::new(1),
+            errors_cleared: AtomicBool::new(false),
+            turns: Mutex::default(),
             hosts: Mutex::default(),
             layers: Mutex::default(),
         })
@@ -82,14 +102,16 @@ impl Shared {
 
     pub(crate) async fn emit(&self, mut event: Event) {
         if let Event::TaskEnded(ended) = &mut event {
+            ended.digests = ended.effects.iter().map(Effect::digest).collect();
             ended.hide_secrets();
         }
+        self.templar.vault().hide_in(&mut event);
         // A reader that has gone has nobody left to tell; the run itself goes on.
         let _ = self.events.send(event).await;
     }
 
     pub(crate) fn state(&self, host: &str) -> Arc<HostState> {
-        let mut hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut hosts = lock(&self.hosts);
         let next = hosts.len();
         Arc::clone(
             hosts
@@ -98,70 +120,156 @@ impl Shared {
         )
     }
 
-    fn layers(&self, host: &str) -> Arc<[Layer]> {
-        let mut layers = self.layers.lock().unwrap_or_else(PoisonError::into_inner);
+    /// The hosts and groups as they are now.
+    pub(crate) fn inventory(&self) -> Arc<Inventory> {
+        Arc::clone(&self.inventory.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Changes the hosts and groups, for all hosts from here on.
+    ///
+    /// # Errors
+    /// As the change says; nothing is changed then.
+    pub(crate) fn change_inventory(
+        &self,
+        change: impl FnOnce(&mut Inventory) -> Result<(), Vec<Diagnostic>>,
+    ) -> Result<(), Vec<Diagnostic>> {
+        let mut inventory = self
+            .inventory
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        change(Arc::make_mut(&mut inventory))?;
+        lock(&self.layers).clear();
+        Ok(())
+    }
+
+    /// What hosts hold while they do a throttled task.
+    pub(crate) fn turns(&self, task: usize, places: usize) -> Arc<Semaphore> {
+        let mut turns = lock(&self.turns);
+        let own = turns
+            .entry(task)
+            .or_insert_with(|| Arc::new(Semaphore::new(places)));
+        Arc::clone(own)
+    }
+
+    pub(crate) fn layers(&self, host: &str) -> Arc<[Layer]> {
+        let mut layers = lock(&self.layers);
         let own = layers
             .entry(host.to_owned())
-            .or_insert_with(|| self.inventory.layers(host).into());
+            .or_insert_with(|| self.inventory().layers(host).into());
         Arc::clone(own)
     }
 
     /// A host's scope within a play.
-    pub(crate) fn scope(
-        &self,
-        host: &str,
-        play: Option<&Play>,
-        hosts: &[String],
-        files: &[Arc<Vars>],
-        playbook_dir: Option<PathBuf>,
-    ) -> HostScope {
+    pub(crate) fn scope(&self, host: &str, place: Place<'_>) -> HostScope {
+        let settings = &self.settings;
         let mut magic: BTreeMap<String, Value> = BTreeMap::new();
         let mut add = |name: &str, value: Value| magic.insert(name.to_owned(), value);
+        let words = |words: &[String]| words.iter().map(String::as_str).collect::<Value>();
         add("inventory_hostname", host.into());
         add(
             "inventory_hostname_short",
             host.split('.').next().unwrap_or(host).into(),
         );
-        add(
-            "ansible_play_hosts",
-            hosts.iter().map(String::as_str).collect(),
-        );
-        add(
-            "ansible_play_hosts_all",
-            hosts.iter().map(String::as_str).collect(),
-        );
-        add(
-            "ansible_play_batch",
-            hosts.iter().map(String::as_str).collect(),
-        );
-        add("play_hosts", hosts.iter().map(String::as_str).collect());
+        let alive = match place.batch {
+            Some(batch) => Value::from_object(Alive(Arc::clone(batch))),
+            None => words(place.hosts),
+        };
+        add("ansible_play_hosts", alive.clone());
+        add("play_hosts", alive.clone());
+        add("ansible_play_batch", alive);
+        add("ansible_play_hosts_all", words(place.hosts));
         add("ansible_check_mode", Value::from(self.mode == Mode::Plan));
-        add("ansible_diff_mode", Value::from(self.settings.diff));
-        add("ansible_forks", Value::from(self.settings.forks));
+        add("ansible_diff_mode", Value::from(settings.diff));
+        add("ansible_forks", Value::from(settings.forks));
+        add("ansible_verbosity", Value::from(settings.verbosity));
         add("ansible_version", ansible_version());
-        add("hostvars", self.hostvars.clone());
-        add("fleetctl_run", self.run.as_str().into());
-        if let Some(dir) = playbook_dir {
-            add("playbook_dir", dir.display().to_string().into());
+        let only = match settings.tags.only.is_empty() {
+            true => words(&["all".to_owned()]),
+            false => words(&settings.tags.only),
+        };
+        add("ansible_run_tags", only);
+        add("ansible_skip_tags", words(&settings.tags.skip));
+        add("ansible_inventory_sources", words(&settings.sources));
+        if let Some(limit) = &settings.limit_text {
+            add("ansible_limit", limit.as_str().into());
         }
-        if let Some(play) = play {
+        if let Some(file) = &settings.config_file {
+            add("ansible_config_file", file.display().to_string().into());
+        }
+        add("ansible_playbook_python", "/usr/bin/python3".into());
+        add(
+            "hostvars",
+            Value::from_object(HostVars {
+                shared: self.own.clone(),
+                viewer: place.batch.map(|batch| (Arc::clone(batch), host.to_owned())),
+            }),
+        );
+        add("fleetctl_run", self.run.as_str().into());
+        add(
+            "playbook_dir",
+            settings.playbook_dir.display().to_string().into(),
+        );
+        let mut written = Vec::new();
+        if let Some(play) = place.play {
             add(
                 "ansible_play_name",
                 play.name.as_str().unwrap_or_default().into(),
             );
+            let roles: Value = play
+                .roles
+                .iter()
+                .map(|role| Value::from(role.name.as_str()))
+                .collect();
+            add("role_names", roles.clone());
+            add("ansible_role_names", roles.clone());
+            add("ansible_play_role_names", roles);
+            written.push(Arc::clone(&play.vars));
+            written.extend(play.imported.iter().cloned());
         }
-        for (name, value) in self.inventory.magic(host) {
+        written.extend(place.files.iter().cloned());
+        for (name, value) in self.inventory().magic(host) {
             magic.insert(name, value);
         }
-        let written = play.map(|play| Arc::clone(&play.vars)).into_iter();
         HostScope {
             magic: Arc::new(magic),
+            role_magic: None,
             local: Vec::new(),
-            extra: Arc::clone(&self.settings.extra_vars),
+            extra: Arc::clone(&settings.extra_vars),
+            params: Vec::new(),
             state: self.state(host),
-            written: written.chain(files.iter().cloned()).collect(),
+            written,
             inventory: self.layers(host),
+            defaults: Vec::new(),
         }
+    }
+
+    /// The same scope with the groups and group variables as they are now.
+    pub(crate) fn refreshed(&self, host: &str, scope: &HostScope) -> HostScope {
+        let mut scope = scope.clone();
+        let mut magic = (*scope.magic).clone();
+        magic.extend(self.inventory().magic(host));
+        scope.magic = Arc::new(magic);
+        scope.inventory = self.layers(host);
+        scope
+    }
+}
+
+/// The hosts of a batch that are still under way.
+#[derive(Debug)]
+struct Alive(Arc<Batch>);
+
+impl Object for Alive {
+    fn repr(self: &Arc<Self>) -> ObjectRepr {
+        ObjectRepr::Seq
+    }
+
+    fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
+        let alive = self.0.alive();
+        alive.get(key.as_usize()?).map(|name| Value::from(name.as_str()))
+    }
+
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        Enumerator::Seq(self.0.alive().len())
     }
 }
 
@@ -169,13 +277,23 @@ impl Shared {
 #[derive(Debug)]
 struct HostVars {
     shared: Weak<Shared>,
+    /// Who looks, and beside whom it works.
+    viewer: Option<(Arc<Batch>, String)>,
 }
 
 impl Object for HostVars {
     fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
         let shared = self.shared.upgrade()?;
-        let host = shared.inventory.host(key.as_str()?)?;
-        let scope = shared.scope(&host.name, None, &[], &[], None);
+        let inventory = shared.inventory();
+        let host = inventory.host(key.as_str()?)?;
+        if let Some((batch, viewer)) = &self.viewer
+            && batch.is_behind(&host.name, viewer)
+        {
+            // What it has yet to register belongs to what is seen here.
+            let elsewhere = shared.state(&host.name).pending(0);
+            return Some(pending_variable(&host.name, elsewhere));
+        }
+        let scope = shared.scope(&host.name, Place::default());
         Some(shared.templar.variables(&scope.shared()))
     }
 
@@ -185,7 +303,7 @@ impl Object for HostVars {
         };
         Enumerator::Values(
             shared
-                .inventory
+                .inventory()
                 .hosts()
                 .map(|host| Value::from(host.name.as_str()))
                 .collect(),

@@ -1,45 +1,106 @@
 //! A task's directives, rendered for a host: as whom, with which environment, whom to notify.
 
+use std::sync::Arc;
+
 use fleet_wire::As;
 use fleet_yaml::Node;
+use minijinja::{Value, value::ValueKind};
 
 use super::{
     dispatch::{PlayContext, Unfit},
     host::Host,
     scope::HostScope,
 };
-use crate::{playbook::Task, template::is_omit};
+use crate::{
+    playbook::Task,
+    template::{Evaluated, is_omit},
+};
 
 /// The directives of a task, rendered.
+#[derive(Clone)]
 pub(super) struct Terms {
-    pub(super) user: As,
+    /// The user to act as; none where `become` is not asked for.
+    pub(super) r#become: Option<String>,
     pub(super) environment: Vec<(String, String)>,
     pub(super) check: Option<bool>,
     pub(super) ignore_errors: bool,
     pub(super) secret: bool,
     pub(super) timeout_s: u32,
+    pub(super) background_s: Option<u32>,
     pub(super) notify: Vec<String>,
 }
 
+impl Terms {
+    /// Whom the helper is to act as, where it runs as root or not.
+    pub(super) fn user(&self, root: bool) -> As {
+        match self.r#become.as_deref() {
+            None => As::Login,
+            Some("root") if root => As::Helper,
+            Some(user) => As::User(user.to_owned()),
+        }
+    }
+}
+
+/// A value as yes or no, in all spellings that Ansible knows.
+pub(super) fn truth(value: &Value) -> bool {
+    match value.as_str() {
+        Some(text) => matches!(
+            text.to_ascii_lowercase().as_str(),
+            "yes" | "on" | "true" | "1" | "y" | "t"
+        ),
+        None => value.is_true(),
+    }
+}
+
 impl Host {
+    /// A keyword's value; none where it is absent, empty or `omit`.
+    pub(super) async fn keyword(
+        &mut self,
+        node: Option<&Node>,
+        scope: &HostScope,
+    ) -> Result<Option<Value>, Unfit> {
+        let Some(node) = node else { return Ok(None) };
+        let value = self.known(node, scope).await?;
+        Ok((!value.is_none() && !is_omit(&value)).then_some(value))
+    }
+
     /// A keyword's yes or no.
     pub(super) async fn flag(
         &mut self,
         node: Option<&Node>,
         scope: &HostScope,
     ) -> Result<Option<bool>, Unfit> {
-        let Some(node) = node else { return Ok(None) };
-        let value = self.known(node, scope).await?;
-        if value.is_none() || is_omit(&value) {
+        let value = self.keyword(node, scope).await?;
+        Ok(value.as_ref().map(truth))
+    }
+
+    /// A keyword's number.
+    pub(super) async fn number(
+        &mut self,
+        node: Option<&Node>,
+        scope: &HostScope,
+    ) -> Result<Option<f64>, Unfit> {
+        let Some(value) = self.keyword(node, scope).await? else {
             return Ok(None);
+        };
+        let text = value.to_string();
+        match text.trim().parse::<f64>() {
+            Ok(number) => Ok(Some(number)),
+            Err(_) => Err(Unfit::Problem(format!(
+                "{}: a number is wanted here, not `{text}`",
+                node.map_or_else(String::new, |node| node.span.to_string())
+            ))),
         }
-        Ok(Some(match value.as_str() {
-            Some(text) => matches!(
-                text.to_ascii_lowercase().as_str(),
-                "yes" | "on" | "true" | "1" | "y" | "t"
-            ),
-            None => value.is_true(),
-        }))
+    }
+
+    /// A keyword's text.
+    pub(super) async fn words(
+        &mut self,
+        node: Option<&Node>,
+        scope: &HostScope,
+    ) -> Result<Option<String>, Unfit> {
+        let value = self.keyword(node, scope).await?;
+        Ok(value.map(|value| value.to_string()))
     }
 
     pub(super) async fn terms(
@@ -49,61 +110,35 @@ impl Host {
         scope: &HostScope,
     ) -> Result<Terms, Unfit> {
         let directives = &task.directives;
-        let variable = scope.get_written("ansible_become");
-        let wanted = self.flag(directives.r#become.as_ref(), scope).await?;
-        let wanted = match (wanted, variable) {
-            (_, Some(node)) => self.flag(Some(&node), scope).await?,
-            (None, None) => Some(self.shared.settings.r#become),
-            (wanted, None) => wanted,
-        };
-        let user = if wanted == Some(true) {
-            let user = match &directives.become_user {
-                Some(node) => Some(self.known(node, scope).await?.to_string()),
-                None => self.shared.settings.become_user.clone(),
-            };
-            match user.as_deref() {
-                None | Some("root") if play.as_root => As::Helper,
-                None => As::User("root".to_owned()),
-                Some(name) => As::User(name.to_owned()),
-            }
-        } else {
-            As::Login
-        };
-        let mut environment = Vec::new();
+        let mut environment: Vec<(String, String)> = Vec::new();
         for node in &directives.environment {
             let value = self.known(node, scope).await?;
-            if let Ok(names) = value.try_iter() {
-                for name in names {
-                    let text = value
-                        .get_item(&name)
-                        .map(|v| v.to_string())
-                        .unwrap_or_default();
-                    environment.push((name.to_string(), text));
+            let parts = match value.kind() {
+                ValueKind::Seq => value.try_iter().map(Iterator::collect).unwrap_or_default(),
+                _ => vec![value],
+            };
+            for part in parts {
+                for name in part.try_iter().into_iter().flatten() {
+                    let text = part.get_item(&name).unwrap_or_default();
+                    environment.retain(|(own, _)| *own != name.to_string());
+                    environment.push((name.to_string(), text.to_string()));
                 }
             }
         }
-        let mut notify = Vec::new();
-        for node in directives.notify.iter().chain(&task.notify) {
-            let name = self.known(node, scope).await?.to_string();
-            let before = notify.len();
-            let answering = play
-                .handlers
-                .iter()
-                .filter(|handler| handler.answers_to(&name));
-            notify.extend(answering.map(|handler| handler.title().to_owned()));
-            if notify.len() == before {
-                return Err(Unfit::Problem(format!(
-                    "{}: no handler of this play answers to `{name}`",
-                    node.span
-                )));
-            }
-        }
-        let timeout = match &directives.timeout {
-            Some(node) => i64::try_from(self.known(node, scope).await?).unwrap_or_default(),
-            None => 0,
-        };
+        let limit = self.number(task.r#async.as_ref(), scope).await?;
+        let limit = limit.filter(|seconds| *seconds > 0.0);
+        let poll = self.number(task.poll.as_ref(), scope).await?;
+        let timeout = self.number(directives.timeout.as_ref(), scope).await?;
+        let background = limit.filter(|_| poll == Some(0.0));
+        // A task that is polled for is one that has so long: nothing waits on the line but its answer.
+        let waited = limit.filter(|_| background.is_none());
+        let timeout = [timeout.filter(|seconds| *seconds > 0.0), waited]
+            .into_iter()
+            .flatten()
+            .reduce(f64::min);
+        let whole = |seconds: f64| seconds.ceil() as u32;
         Ok(Terms {
-            user,
+            r#become: self.become_user(task, scope).await?,
             environment,
             check: self.flag(directives.check_mode.as_ref(), scope).await?,
             ignore_errors: self
@@ -113,9 +148,106 @@ impl Host {
             secret: self
                 .flag(directives.no_log.as_ref(), scope)
                 .await?
-                .unwrap_or(false),
-            timeout_s: u32::try_from(timeout).unwrap_or_default(),
-            notify,
+                .unwrap_or(self.shared.settings.no_log),
+            timeout_s: timeout.map_or(0, whole),
+            background_s: background.map(whole),
+            notify: self.notifications(play, task, scope).await?,
         })
+    }
+
+    /// The user that a task is done as; none where it is the one who logged in.
+    async fn become_user(
+        &mut self,
+        task: &Task,
+        scope: &HostScope,
+    ) -> Result<Option<String>, Unfit> {
+        let variable = scope.get_written("ansible_become");
+        let node = variable.as_ref().or(task.directives.r#become.as_ref());
+        let wanted = self.flag(node, scope).await?;
+        if !wanted.unwrap_or(self.shared.settings.r#become) {
+            return Ok(None);
+        }
+        let variable = scope.get_written("ansible_become_user");
+        let node = variable.as_ref().or(task.directives.become_user.as_ref());
+        let user = self.words(node, scope).await?;
+        let user = user.or_else(|| self.shared.settings.become_user.clone());
+        Ok(Some(user.unwrap_or_else(|| "root".to_owned())))
+    }
+
+    /// The handlers that a change notifies, by their keys.
+    async fn notifications(
+        &mut self,
+        play: &PlayContext,
+        task: &Task,
+        scope: &HostScope,
+    ) -> Result<Vec<String>, Unfit> {
+        let mut notify = Vec::new();
+        for node in task.directives.notify.iter().chain(&task.notify) {
+            let Some(value) = self.keyword(Some(node), scope).await? else {
+                continue;
+            };
+            let names: Vec<String> = match value.kind() {
+                ValueKind::Seq => value
+                    .try_iter()
+                    .into_iter()
+                    .flatten()
+                    .map(|name| name.to_string())
+                    .collect(),
+                _ => vec![value.to_string()],
+            };
+            for name in names.into_iter().filter(|name| !name.is_empty()) {
+                let answering = self.answering(play, &name, scope);
+                if answering.is_empty() {
+                    return Err(Unfit::Problem(format!(
+                        "The requested handler '{name}' was not found in either the main handlers list nor in the \
+                         listening handlers list ({})",
+                        node.span
+                    )));
+                }
+                notify.extend(answering);
+            }
+        }
+        Ok(notify)
+    }
+
+    /// The keys of the handlers that answer to a name: the last one of that name, and all that listen to it.
+    fn answering(&self, play: &PlayContext, name: &str, scope: &HostScope) -> Vec<String> {
+        let handlers: Vec<&Arc<Task>> = self.all_handlers(play).collect();
+        let rendered = |node: &Node| match self.shared.templar.value(node, &scope.shared()) {
+            Ok(Evaluated::Known(value)) => Some(value),
+            _ => None,
+        };
+        let named = |handler: &&&Arc<Task>| {
+            let title = handler.name.as_ref().and_then(&rendered);
+            let title = title.map_or_else(|| handler.title().to_owned(), |title| title.to_string());
+            let full = handler
+                .directives
+                .role
+                .as_ref()
+                .is_some_and(|role| {
+                    let short = role.name.rsplit('.').next().unwrap_or_default();
+                    [role.name.as_str(), short]
+                        .iter()
+                        .any(|role| name == format!("{role} : {title}"))
+                });
+            title == name || full
+        };
+        let listens = |handler: &Arc<Task>| {
+            handler.listen.iter().filter_map(&rendered).any(|listened| {
+                listened.as_str() == Some(name)
+                    || listened.kind() == ValueKind::Seq
+                        && listened
+                            .try_iter()
+                            .into_iter()
+                            .flatten()
+                            .any(|listened| listened.as_str() == Some(name))
+            })
+        };
+        let last = handlers.iter().rev().find(named).map(|last| last.id);
+        let answers = |handler: &&&Arc<Task>| Some(handler.id) == last || listens(handler);
+        let answering = handlers.iter().filter(answers);
+        answering
+            .map(|handler| play.handler_key(self, handler))
+            .collect()
     }
 }

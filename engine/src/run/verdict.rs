@@ -10,11 +10,13 @@ use super::{
     content::{from_json, to_json},
     flight::{Flight, Item},
     host::took,
-    scope::HostScope,
     shared::Shared,
+    shown,
+    state::HostState,
 };
 use crate::{
     event::{Event, TaskEnded},
+    playbook::Action,
     template::{Evaluated, unknown_value},
     variables::Variable,
 };
@@ -26,6 +28,8 @@ pub(super) struct Judged {
     pub(super) changed: bool,
     /// The host goes no further.
     pub(super) failed: bool,
+    /// What `register` sees, for `ansible_failed_result`.
+    pub(super) result: serde_json::Value,
     /// Handlers that the controller knows to be notified.
     pub(super) notify: Vec<String>,
 }
@@ -36,6 +40,7 @@ pub(super) fn judge(shared: &Shared, host: &str, flight: Flight) -> Judged {
         events: Vec::new(),
         changed: false,
         failed: false,
+        result: serde_json::Value::Null,
         notify: Vec::new(),
     };
     let mut results = Vec::new();
@@ -50,35 +55,74 @@ pub(super) fn judge(shared: &Shared, host: &str, flight: Flight) -> Judged {
         judged.failed |= status == Status::Failed && !ignored;
         judged.changed |= status == Status::Changed;
         unknown |= status == Status::Unknown;
-        take_facts(&flight.scope, &result);
+        let facts_of = flight.facts_of.as_ref().unwrap_or(&flight.scope.state);
+        take_facts(facts_of, &result);
         judged.events.push(Event::TaskEnded(Box::new(TaskEnded {
             host: host.to_owned(),
             task: Arc::clone(&flight.info),
             item: item.value.as_ref().map(|(_, label)| label.clone()),
             index,
+            last: false,
             status,
-            result: result.clone(),
+            result: of_item(&result, item),
             effects: outcome.effects.clone().into(),
+            digests: Arc::default(),
             took: took(outcome),
             ignored,
+            rescued: flight.rescued && status == Status::Failed && !ignored,
+            unreachable: false,
+            delegated: flight.delegated.clone(),
             secret: flight.secret,
         })));
         results.push((status, result, item));
     }
+    if let Some(Event::TaskEnded(ended)) = judged.events.last_mut() {
+        ended.last = true;
+    }
     if judged.changed {
         judged.notify.clone_from(&flight.notify);
     }
-    if let (Some(name), false) = (&flight.task.register, results.is_empty()) {
-        flight
-            .scope
-            .state
-            .set(name, registered(&flight, results, unknown));
+    if results.is_empty() {
+        return judged;
+    }
+    if judged.failed {
+        judged.result = failed_result(&flight, &results);
+    }
+    if let Some(name) = &flight.task.register {
+        let state = Arc::clone(&flight.scope.state);
+        state.set(name, registered(&flight, results, unknown));
     }
     judged
 }
 
+/// An item's result with the item beside it.
+fn of_item(result: &serde_json::Value, item: &Item) -> serde_json::Value {
+    let mut result = result.clone();
+    if let (Some(fields), Some((value, _))) = (result.as_object_mut(), &item.value) {
+        let name = item.variable();
+        fields.insert("ansible_loop_var".to_owned(), name.clone().into());
+        fields.insert(name, to_json(value));
+    }
+    result
+}
+
+/// What a failed task leaves in `ansible_failed_result`.
+fn failed_result(
+    flight: &Flight,
+    results: &[(Status, serde_json::Value, &Item)],
+) -> serde_json::Value {
+    if !flight.looped {
+        return results
+            .first()
+            .map(|(_, result, _)| result.clone())
+            .unwrap_or_default();
+    }
+    let list: Vec<_> = results.iter().map(|(_, result, _)| result).collect();
+    json!({"results": list, "failed": true, "msg": "One or more items failed"})
+}
+
 /// A result's status after `failed_when` and `changed_when`.
-fn item_verdict(
+pub(super) fn item_verdict(
     shared: &Shared,
     flight: &Flight,
     item: &Item,
@@ -87,13 +131,26 @@ fn item_verdict(
     let mut status = outcome.status;
     let mut result: serde_json::Value =
         serde_json::from_str(&outcome.result.0).unwrap_or_else(|_| json!({}));
-    if !flight.judged || matches!(status, Status::Unknown | Status::Skipped) {
+    let shows = flight.task.directives.diff.as_ref().and_then(fleet_yaml::Node::as_bool);
+    let module = match &flight.task.action {
+        Action::Module { module, .. } => module.name,
+        other => other.name(),
+    };
+    if shows.unwrap_or(shared.settings.diff)
+        && !flight.secret
+        && result.get("diff").is_none()
+        && let Some(diff) = shown::diff(module, &result, &outcome.effects)
+    {
+        result["diff"] = diff;
+    }
+    if item.judged || !flight.judged || matches!(status, Status::Unknown | Status::Skipped) {
         return (status, result);
     }
     let mut scope = item.scope.clone();
     if let Some(name) = &flight.task.register {
-        scope = scope.with(name, Variable::Data(from_json(&result)));
+        scope = scope.with(name, Variable::Data(seen(status, result.clone())));
     }
+    // The conditions see the result as `register` will.
     let all = |conditions: &[fleet_yaml::Node]| -> Result<bool, String> {
         for condition in conditions {
             match shared.templar.truth(condition, &scope.shared()) {
@@ -111,9 +168,37 @@ fn item_verdict(
         Ok(true)
     };
     let mut fields = std::mem::take(result.as_object_mut().unwrap_or(&mut Map::new()));
+    let failed_before = status == Status::Failed;
+    let broken = |fields: &mut Map<String, serde_json::Value>, keyword: &str, problem: &str| {
+        let why = format!("Error while evaluating conditional: {problem}");
+        let message = format!("Task failed: Action failed: A '{keyword}' expression failed: {why}");
+        if failed_before {
+            fields.insert(format!("{keyword}_suppressed_exception"), NO_TRACE.into());
+        }
+        fields.insert(format!("{keyword}_result"), why.into());
+        fields.insert("msg".to_owned(), message.into());
+        fields.insert("failed".to_owned(), true.into());
+        Status::Failed
+    };
+    if !flight.task.changed_when.is_empty() {
+        match all(&flight.task.changed_when) {
+            Ok(changed) => {
+                fields.insert("changed".to_owned(), changed.into());
+                if status != Status::Failed {
+                    status = if changed { Status::Changed } else { Status::Ok };
+                }
+            }
+            Err(problem) => {
+                return (broken(&mut fields, "changed_when", &problem), fields.into());
+            }
+        }
+    }
     if !flight.task.failed_when.is_empty() {
         match all(&flight.task.failed_when) {
             Ok(failed) => {
+                if status == Status::Failed {
+                    fields.insert(SUPPRESSED.to_owned(), NO_TRACE.into());
+                }
                 fields.insert("failed".to_owned(), failed.into());
                 fields.insert("failed_when_result".to_owned(), failed.into());
                 let changed = fields.get("changed").and_then(serde_json::Value::as_bool);
@@ -124,32 +209,24 @@ fn item_verdict(
                 };
             }
             Err(problem) => {
-                fields.insert("msg".to_owned(), format!("failed_when: {problem}").into());
-                status = Status::Failed;
-            }
-        }
-    }
-    if !flight.task.changed_when.is_empty() && status != Status::Failed {
-        match all(&flight.task.changed_when) {
-            Ok(changed) => {
-                fields.insert("changed".to_owned(), changed.into());
-                status = if changed { Status::Changed } else { Status::Ok };
-            }
-            Err(problem) => {
-                fields.insert("msg".to_owned(), format!("changed_when: {problem}").into());
-                status = Status::Failed;
+                return (broken(&mut fields, "failed_when", &problem), fields.into());
             }
         }
     }
     (status, fields.into())
 }
 
-fn take_facts(scope: &HostScope, result: &serde_json::Value) {
+/// What says that a failure was not to be one (`failed_when`), where Ansible keeps its Python traceback.
+const SUPPRESSED: &str = "failed_when_suppressed_exception";
+/// There are no tracebacks here; playbooks only ask whether there is one.
+const NO_TRACE: &str = "(traceback unavailable)";
+
+fn take_facts(state: &HostState, result: &serde_json::Value) {
     if let Some(facts) = result
         .get("ansible_facts")
         .and_then(serde_json::Value::as_object)
     {
-        scope.state.add_facts(
+        state.add_facts(
             facts
                 .iter()
                 .map(|(name, value)| (name.clone(), from_json(value))),
@@ -167,7 +244,7 @@ fn registered(
         let mut results = results.into_iter();
         return match results.next() {
             Some((Status::Unknown, ..)) | None => Variable::Unknown,
-            Some((_, result, _)) => Variable::Data(from_json(&result)),
+            Some((status, result, _)) => Variable::Data(seen(status, result)),
         };
     }
     let any = |status: Status| results.iter().any(|(own, ..)| *own == status);
@@ -184,13 +261,11 @@ fn registered(
             let mut fields = result;
             if let (Some(fields), Some((value, _))) = (fields.as_object_mut(), &item.value) {
                 let value = to_json(value);
-                fields.insert(
-                    "ansible_loop_var".to_owned(),
-                    flight_variable(flight).into(),
-                );
-                fields.insert(flight_variable(flight).to_owned(), value);
+                let variable = item.variable();
+                fields.insert("ansible_loop_var".to_owned(), variable.clone().into());
+                fields.insert(variable, value);
             }
-            from_json(&fields)
+            seen(status, fields)
         })
         .collect();
     let changed = if unknown && !changed {
@@ -215,10 +290,16 @@ fn registered(
     Variable::Data(Value::from_pairs(fields))
 }
 
-fn flight_variable(flight: &Flight) -> &str {
-    flight
-        .task
-        .r#loop
-        .as_ref()
-        .map_or("item", |r#loop| r#loop.variable.as_str())
+/// A result as playbooks see it: whether it failed is always said.
+fn seen(status: Status, mut result: serde_json::Value) -> Value {
+    if let Some(fields) = result.as_object_mut() {
+        fields
+            .entry("failed")
+            .or_insert_with(|| (status == Status::Failed).into());
+        fields.entry("changed").or_insert_with(|| false.into());
+        if status == Status::Failed {
+            fields.entry("exception").or_insert_with(|| NO_TRACE.into());
+        }
+    }
+    from_json(&result)
 }

@@ -4,6 +4,8 @@ use std::fmt::Debug;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use minijinja::Value;
+
 /// What a command printed and how it ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandOutput {
@@ -64,6 +66,12 @@ pub trait Controller: Send + Sync + Debug {
     /// # Errors
     /// If it cannot be had.
     fn fetch(&self, url: &str) -> io::Result<String>;
+
+    /// A setting by the name that Ansible has for it (`DEFAULT_FORKS`), and where it is from. None: it is at its
+    /// default.
+    fn setting(&self, _name: &str) -> Option<(Value, String)> {
+        None
+    }
 
     /// A number that nobody can guess.
     fn random(&self) -> u64;

@@ -1,20 +1,23 @@
 //! One evaluation: a scope seen by minijinja, with user-written values rendered where they are used.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fleet_yaml::Node;
+use indexmap::IndexMap;
 use minijinja::value::{Enumerator, Object, ObjectRepr};
 use minijinja::{ErrorKind, Value};
 
 use super::failure::{EvalError, Place};
+use super::given::items;
 use super::nodes::{self, View};
 use super::poison::{self, Trace};
-use super::python::text::printed;
+use super::python::mutable;
 use super::resolve::resolve;
-use super::{Templar, rewrite};
+use super::{Templar, file, rewrite};
 use crate::variables::{Scope, Variable};
 
 /// Templates in templates in templates: past this the stack is in danger, and nobody means it.
@@ -30,6 +33,8 @@ pub(crate) struct Evaluation {
     rendered: Mutex<HashMap<String, Option<Value>>>,
     rendering: Mutex<Vec<String>>,
     undefined: Mutex<HashMap<String, EvalError>>,
+    /// What the author of an `undef(hint=…)` says about it.
+    hint: Mutex<Option<String>>,
 }
 
 impl fmt::Debug for Evaluation {
@@ -59,6 +64,7 @@ impl Evaluation {
             rendered: Mutex::default(),
             rendering: Mutex::default(),
             undefined: Mutex::default(),
+            hint: Mutex::default(),
         })
     }
 
@@ -77,9 +83,13 @@ impl Evaluation {
         )
     }
 
-    /// The context that minijinja looks names up in.
-    pub(crate) fn root(self: &Arc<Self>) -> Value {
-        Value::from_object(Root(self.clone()))
+    /// The context that minijinja looks names up in. In one for templates that change lists and dictionaries,
+    /// those of the scope can change, too, for as long as that template runs.
+    pub(crate) fn root(self: &Arc<Self>, mutable: bool) -> Value {
+        Value::from_object(Root {
+            evaluation: self.clone(),
+            changing: mutable.then(Mutex::default),
+        })
     }
 
     /// What a name stands for, rendered. `None` if it is not defined, or defined by something undefined.
@@ -91,6 +101,8 @@ impl Evaluation {
             return Ok(Some(value.clone()));
         }
         match self.scope.get(name) {
+            // All names of the scope, each rendered when it is looked at.
+            None if name == "vars" => Ok(Some(self.root(false))),
             None => Ok(None),
             Some(Variable::Data(value)) => Ok(Some(value)),
             Some(Variable::Pending(id)) => Ok(Some(poison::pending_variable(name, id))),
@@ -127,6 +139,28 @@ impl Evaluation {
         lock(&self.undefined).get(path).cloned()
     }
 
+    /// Where files are looked for: what `ansible_search_path` says, then the settings.
+    pub(crate) fn search_path(self: &Arc<Self>) -> Vec<PathBuf> {
+        let said = self.variable("ansible_search_path").ok().flatten();
+        let said = said
+            .into_iter()
+            .filter_map(|paths| items(&paths).ok())
+            .flatten()
+            .filter_map(|path| path.as_str().map(PathBuf::from));
+        said.chain(self.templar.settings().search_path.iter().cloned())
+            .collect()
+    }
+
+    /// Remembers what an undefined value's author says about it.
+    pub(crate) fn hint_at(&self, hint: String) {
+        *lock(&self.hint) = Some(hint);
+    }
+
+    /// What was said about an undefined value, if anything.
+    pub(crate) fn hint(&self) -> Option<String> {
+        lock(&self.hint).clone()
+    }
+
     fn enter(self: &Arc<Self>, path: &str, node: &Node) -> Result<Rendering, EvalError> {
         let mut rendering = lock(&self.rendering);
         if let Some(start) = rendering.iter().position(|outer| outer == path) {
@@ -143,9 +177,9 @@ impl Evaluation {
 
     /// A user-written value with everything in it rendered, each error at its own place.
     pub(crate) fn whole(self: &Arc<Self>, node: &Node) -> Result<Value, EvalError> {
-        let view = nodes::view(node)?;
-        Ok(match view {
+        Ok(match nodes::view(node) {
             View::Plain(value) => value,
+            View::Vault => self.opened(node)?,
             View::Template(text) => {
                 let place = Place::Scalar(node);
                 let value = self.text(text, &place)?;
@@ -176,11 +210,18 @@ impl Evaluation {
         })
     }
 
+    /// What a `!vault` value holds. It is data: never rendered.
+    fn opened(self: &Arc<Self>, node: &Node) -> Result<Value, EvalError> {
+        let vault = &self.templar.settings().vault;
+        vault.value(node).map(Value::from).map_err(EvalError::new)
+    }
+
     /// A user-written value: texts are rendered, lists and maps when something is taken from them.
     pub(crate) fn node(self: &Arc<Self>, path: &str, node: &Node) -> Result<Value, EvalError> {
-        Ok(match nodes::view(node)? {
+        Ok(match nodes::view(node) {
             View::Template(text) => self.text(text, &Place::Scalar(node))?,
             View::Plain(value) => value,
+            View::Vault => self.opened(node)?,
             View::List => Value::from_object(LazyList(Lazy {
                 evaluation: self.clone(),
                 path: path.to_owned(),
@@ -211,17 +252,14 @@ impl Evaluation {
             }
             None => {
                 let rewritten = rewrite::template(
-                    body,
+                    text,
                     &rewrite::Delimiters::default(),
                     rewrite::Backslashes::Literal,
                 );
                 self.template(&rewritten, place)?
             }
         };
-        Ok(match value.as_str() {
-            Some(line) if body.len() < text.len() => Value::from(format!("{line}\n")),
-            _ => value,
-        })
+        Ok(file::with_newlines(text, value))
     }
 
     /// The value of an expression.
@@ -235,7 +273,7 @@ impl Evaluation {
                 self.templar
                     .environment()
                     .compile_expression_owned(rewritten.text.clone())?
-                    .eval(self.root())
+                    .eval(self.root(rewritten.mutable))
             })
         });
         match result {
@@ -255,23 +293,30 @@ impl Evaluation {
         rewritten: &rewrite::Rewritten,
         place: &Place<'_>,
     ) -> Result<Value, EvalError> {
-        let (result, last) = poison::traced(&self.trace, || {
-            entered(self, || {
-                let result = self.templar.environment().render_named_str(
-                    super::INLINE,
-                    &rewritten.text,
-                    self.root(),
-                );
-                (result, last_printed())
-            })
-        });
-        let text = result.map_err(|error| EvalError::explain(self, rewritten, place, &error))?;
-        // `{% set l = [] %}…{{ l }}` prints nothing but the list.
-        let whole = last.filter(|value| {
-            value.as_str().is_none()
-                && printed(value).is_ok_and(|printed| printed == text && !text.is_empty())
-        });
-        Ok(whole.unwrap_or_else(|| Value::from(text)))
+        self.printed(|| {
+            self.templar.environment().render_named_str(
+                super::INLINE,
+                &rewritten.text,
+                self.root(rewritten.mutable),
+            )
+        })
+        .map_err(|error| EvalError::explain(self, rewritten, place, &error))
+    }
+
+    /// What a template prints: nothing is `None`, one value is itself, anything else is a text.
+    pub(crate) fn printed(
+        self: &Arc<Self>,
+        render: impl FnOnce() -> Result<String, minijinja::Error>,
+    ) -> Result<Value, minijinja::Error> {
+        let (text, last) = poison::traced(&self.trace, || {
+            entered(self, || render().map(|text| (text, last_printed())))
+        })?;
+        Ok(match last {
+            // `{% set l = [] %}…{{ l }}` prints nothing but the list.
+            Some(last) if last.text == text => last.value,
+            _ if text.is_empty() => Value::from(()),
+            _ => Value::from(text),
+        })
     }
 }
 
@@ -284,10 +329,16 @@ impl Drop for Rendering {
     }
 }
 
+/// A value and how it was printed.
+struct Printed {
+    value: Value,
+    text: String,
+}
+
 /// An evaluation at work, and the value that it printed last.
 struct Running {
     evaluation: Arc<Evaluation>,
-    printed: Option<Value>,
+    printed: Option<Printed>,
 }
 
 thread_local! {
@@ -295,15 +346,27 @@ thread_local! {
 }
 
 /// Remembers a value that is printed.
-pub(crate) fn prints(value: &Value) {
+pub(crate) fn prints(value: &Value, text: &str) {
     CURRENT.with_borrow_mut(|stack| {
-        if let Some(running) = stack.last_mut() {
-            running.printed = Some(value.clone());
+        let Some(running) = stack.last_mut() else {
+            return;
+        };
+        // What a macro printed comes once more, as a text, when its result is printed: the macro's value is meant.
+        let again = value.as_str().is_some()
+            && running
+                .printed
+                .as_ref()
+                .is_some_and(|last| last.text == text && !text.is_empty());
+        if !again {
+            running.printed = Some(Printed {
+                value: value.clone(),
+                text: text.to_owned(),
+            });
         }
     });
 }
 
-fn last_printed() -> Option<Value> {
+fn last_printed() -> Option<Printed> {
     CURRENT.with_borrow_mut(|stack| stack.last_mut().and_then(|running| running.printed.take()))
 }
 
@@ -349,7 +412,10 @@ fn carried(result: Result<Option<Value>, EvalError>) -> Option<Value> {
 }
 
 #[derive(Debug)]
-struct Root(Arc<Evaluation>);
+struct Root {
+    evaluation: Arc<Evaluation>,
+    changing: Option<Mutex<HashMap<String, Value>>>,
+}
 
 impl Object for Root {
     fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
@@ -357,11 +423,32 @@ impl Object for Root {
     }
 
     fn get_value_by_str(self: &Arc<Self>, key: &str) -> Option<Value> {
-        carried(self.0.variable(key))
+        if let Some(known) = self
+            .changing
+            .as_ref()
+            .and_then(|changing| lock(changing).get(key).cloned())
+        {
+            return Some(known);
+        }
+        let found = carried(self.evaluation.variable(key))?;
+        let Some(changing) = &self.changing else {
+            return Some(found);
+        };
+        if !is_written(&found) {
+            return Some(found);
+        }
+        // What cannot be had as a whole stays as it is: perhaps only a part of it is asked for.
+        let found = mutable::made(&found).unwrap_or(found);
+        lock(changing).insert(key.to_owned(), found.clone());
+        Some(found)
     }
 
     fn enumerate(self: &Arc<Self>) -> Enumerator {
-        Enumerator::Values(self.0.scope.names().into_iter().map(Value::from).collect())
+        // Who asks for all of a host's variables does not mean those of every other host in each of them.
+        let names = self.evaluation.scope.names();
+        let mut seen = HashSet::from(["hostvars".to_owned(), "vars".to_owned()]);
+        let own = names.into_iter().filter(|name| seen.insert(name.clone()));
+        Enumerator::Values(own.map(Value::from).collect())
     }
 }
 
@@ -374,14 +461,12 @@ struct Lazy {
 
 impl Lazy {
     fn child(&self, step: &str, node: &Node) -> Option<Value> {
-        let result = match nodes::view(node) {
-            Ok(View::Plain(value)) => Ok(Some(value)),
-            Ok(_) => self
+        carried(match nodes::view(node) {
+            View::Plain(value) => Ok(Some(value)),
+            _ => self
                 .evaluation
                 .lazily(&format!("{}{step}", self.path), node),
-            Err(error) => Err(error),
-        };
-        carried(result)
+        })
     }
 }
 
@@ -398,6 +483,17 @@ pub(crate) fn why_undefined(container: &Value, key: &Value) -> Option<EvalError>
     map.0
         .evaluation
         .why_undefined(&format!("{}{step}", map.0.path))
+}
+
+/// Whether the value is a plain list or dictionary: written by a user, or from data. (`hostvars`, `vars` and the like
+/// only look like one.)
+pub(crate) fn is_written(value: &Value) -> bool {
+    value.downcast_object_ref::<LazyList>().is_some()
+        || value.downcast_object_ref::<LazyMap>().is_some()
+        || value.downcast_object_ref::<Vec<Value>>().is_some()
+        || value
+            .downcast_object_ref::<IndexMap<Value, Value>>()
+            .is_some()
 }
 
 #[derive(Debug)]

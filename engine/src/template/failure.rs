@@ -10,8 +10,9 @@ use minijinja::value::ValueKind;
 use minijinja::{Error, ErrorKind, Value};
 
 use super::evaluation::Evaluation;
+use super::given::worded;
 use super::poison;
-use super::python::text::pairs;
+use super::python::text::{pairs, type_name};
 use super::rewrite::{self, Chain, Rewritten, Step};
 use super::{INLINE, Templar, file};
 
@@ -27,8 +28,6 @@ pub mod code {
     pub const RECURSIVE: &str = "F0304";
     /// Anything else that went wrong in a template.
     pub const FAILED: &str = "F0305";
-    /// A value that is encrypted.
-    pub const VAULT: &str = "F0306";
 }
 
 /// Why a value could not be had, at its place in the user's file.
@@ -115,7 +114,7 @@ impl EvalError {
     pub(crate) fn recursive(node: &Node, chain: &[&str]) -> Self {
         Self::new(
             Diagnostic::without_place(format!(
-                "the template is recursive: `{}`",
+                "Recursive loop detected in template: `{}`",
                 chain.join("` → `")
             ))
             .with_code(code::RECURSIVE)
@@ -211,7 +210,26 @@ impl EvalError {
             detail.starts_with("tried to use") && detail.contains("undefined")
         });
         if error.kind() == ErrorKind::UndefinedError || operand {
-            return Self::undefined(evaluation, rewritten, place, range, span);
+            let mut missing = Self::undefined(evaluation, rewritten, place, range, span);
+            if error.detail() == Some(poison::MANDATORY)
+                && let Some(name) = missing.diagnostic.message.strip_suffix(" is undefined")
+            {
+                let message = format!("Mandatory variable {name} not defined.");
+                missing.diagnostic.message = message;
+            }
+            return missing;
+        }
+        let zero = |sign: &str| {
+            error.detail().is_some_and(|detail| {
+                detail.starts_with("unable to calculate") && detail.contains(&format!("{sign} 0"))
+            })
+        };
+        if zero("/") || zero("%") {
+            return Self::new(
+                Diagnostic::without_place("division by zero")
+                    .with_code(code::FAILED)
+                    .at(span),
+            );
         }
         Self::new(described(&evaluation.templar, error, rewritten).at(span))
     }
@@ -270,7 +288,12 @@ impl EvalError {
             // The subject of a filter is made by what stands before it, not by a name.
             (_, Some((name, _))) => (format!("`{name}` was given something undefined"), span),
             (Some((chain, at)), None) => (format!("`{}` is undefined", spelled(&chain.path)), at),
-            (None, None) => ("the value is undefined".to_owned(), span),
+            (None, None) => (
+                evaluation
+                    .hint()
+                    .unwrap_or_else(|| "the value is undefined".to_owned()),
+                span,
+            ),
         };
         Self {
             diagnostic: Diagnostic::without_place(message)
@@ -285,6 +308,8 @@ impl EvalError {
 struct Missing {
     path: String,
     parent: String,
+    /// What the parent is, in Python's words.
+    kind: &'static str,
     step: String,
     root: String,
     keys: Vec<String>,
@@ -295,9 +320,10 @@ fn missing(evaluation: &Arc<Evaluation>, chain: &Chain) -> Option<Missing> {
     let Step::Name(root) = chain.path.first()? else {
         return None;
     };
-    let gone = |path: &[Step], parent: &[Step], step: &str, keys| Missing {
+    let gone = |path: &[Step], parent: &[Step], step: &str, kind, keys| Missing {
         path: spelled(path),
         parent: spelled(parent),
+        kind,
         step: step.to_owned(),
         root: root.clone(),
         keys,
@@ -312,7 +338,8 @@ fn missing(evaluation: &Arc<Evaluation>, chain: &Chain) -> Option<Missing> {
         {
             return None;
         }
-        return Some(gone(&chain.path[..1], &[], root, evaluation.scope.names()));
+        let names = evaluation.scope.names();
+        return Some(gone(&chain.path[..1], &[], root, "", names));
     };
     for at in 1..chain.path.len() {
         if poison::is_poison(&value) {
@@ -333,7 +360,8 @@ fn missing(evaluation: &Arc<Evaluation>, chain: &Chain) -> Option<Missing> {
                 .iter()
                 .filter_map(|(key, _)| key.as_str().map(str::to_owned))
                 .collect();
-            return Some(gone(&chain.path[..=at], &chain.path[..at], &step, names));
+            let (path, parent) = (&chain.path[..=at], &chain.path[..at]);
+            return Some(gone(path, parent, &step, type_name(&value), names));
         }
         value = next;
     }
@@ -372,7 +400,26 @@ impl Missing {
                 self.path
             ));
         }
-        let diagnostic = Diagnostic::without_place(format!("`{}` is undefined", self.path))
+        // Ansible's words: playbooks look for them in the messages of tasks that are to fail.
+        let message = if self.parent.is_empty() {
+            format!("'{}' is undefined", self.path)
+        } else {
+            let step = match self.step.parse::<i64>() {
+                Ok(index) => index.to_string(),
+                Err(_) => format!("'{}'", self.step),
+            };
+            match self.step.parse::<i64>() {
+                Ok(index) if ["list", "tuple"].contains(&self.kind) => format!(
+                    "`{}` is undefined: {} object has no element {index}",
+                    self.path, self.kind
+                ),
+                _ => format!(
+                    "`{}` is undefined: object of type '{}' has no attribute {step}",
+                    self.path, self.kind
+                ),
+            }
+        };
+        let diagnostic = Diagnostic::without_place(message)
             .with_code(code::UNDEFINED)
             .at(span)
             .with_help(help.join("\n"));
@@ -448,6 +495,9 @@ fn message(error: &Error) -> String {
     let said = error
         .detail()
         .map_or_else(|| error.kind().to_string(), str::to_owned);
+    if worded(error) {
+        return said;
+    }
     let mut letters = said.chars();
     match letters.next() {
         // A name such as `URL` keeps its capitals.

@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use fleet_yaml::{Diagnostic, Source};
 use minijinja::syntax::SyntaxConfig;
-use minijinja::{Environment, Error};
+use minijinja::{Environment, Error, Value};
 
-use super::evaluation::{Evaluation, entered};
+use super::evaluation::{self, Evaluation};
 use super::failure::{EvalError, Place, code};
 use super::filters::normalized;
 use super::rewrite::{self, Backslashes, Delimiters, Rewritten};
-use super::{FileSyntax, INLINE, Templar, TemplateSettings, poison, python::truth};
+use super::{FileSyntax, INLINE, Templar, TemplateSettings, python::truth};
 
 const HEADER: &str = "#jinja2:";
 
@@ -27,7 +27,9 @@ pub(crate) fn syntax(syntax: &FileSyntax) -> Result<SyntaxConfig, Error> {
         .comment_delimiters(syntax.comment.0.clone(), syntax.comment.1.clone())
         .trim_blocks(syntax.trim_blocks)
         .lstrip_blocks(syntax.lstrip_blocks)
-        .keep_trailing_newline(true)
+        .keep_trailing_newline(false)
+        .line_statement_prefix(syntax.line_statement.clone())
+        .line_comment_prefix(syntax.line_comment.clone())
         .build()
 }
 
@@ -36,6 +38,7 @@ fn delimiters(syntax: &FileSyntax) -> Delimiters {
         block: syntax.block.clone(),
         variable: syntax.variable.clone(),
         comment: syntax.comment.clone(),
+        trim_blocks: syntax.trim_blocks,
     }
 }
 
@@ -72,6 +75,8 @@ fn header(text: &str, syntax: &FileSyntax) -> Result<(FileSyntax, usize), String
             "variable_end_string" => syntax.variable.1 = text,
             "comment_start_string" => syntax.comment.0 = text,
             "comment_end_string" => syntax.comment.1 = text,
+            "line_statement_prefix" => syntax.line_statement = text,
+            "line_comment_prefix" => syntax.line_comment = text,
             other => return Err(format!("the header knows no setting `{other}`")),
         }
     }
@@ -114,7 +119,8 @@ pub(crate) fn compile(
     })
 }
 
-/// Renders a file.
+/// Renders a file. As anywhere, one that prints a single value is that value: a file of nothing but `{{ list }}` gives
+/// the list, and its last newline counts only for texts.
 ///
 /// # Errors
 /// At the place in the file, or in the file that it includes.
@@ -123,7 +129,15 @@ pub(crate) fn render(
     path: &Path,
     text: &str,
     syntax: &FileSyntax,
-) -> Result<String, EvalError> {
+) -> Result<Value, EvalError> {
+    let plain = |delimiters: &Delimiters| {
+        [&delimiters.block, &delimiters.variable, &delimiters.comment]
+            .into_iter()
+            .all(|(start, _)| !text.contains(start))
+    };
+    if !text.starts_with(HEADER) && plain(&delimiters(syntax)) {
+        return Ok(Value::from(text));
+    }
     // Jinja reads every kind of line end as one newline.
     let text = if text.contains('\r') {
         Cow::Owned(text.replace("\r\n", "\n"))
@@ -139,28 +153,42 @@ pub(crate) fn render(
                 .at(source.span(0, end)),
         )
     })?;
-    let rendered = poison::traced(&evaluation.trace, || {
-        entered(evaluation, || {
+    let value = evaluation
+        .printed(|| {
             compiled.environment.render_named_str(
                 &path.to_string_lossy(),
                 &compiled.rewritten.text,
-                evaluation.root(),
+                evaluation.root(compiled.rewritten.mutable),
             )
         })
-    })
-    .map_err(|error| {
-        EvalError::explain(
-            evaluation,
-            &compiled.rewritten,
-            &Place::File(&source),
-            &error,
-        )
-    })?;
-    Ok(if compiled.syntax.newline == "\n" {
-        rendered
-    } else {
-        rendered.replace('\n', &compiled.syntax.newline)
-    })
+        .map_err(|error| {
+            EvalError::explain(
+                evaluation,
+                &compiled.rewritten,
+                &Place::File(&source),
+                &error,
+            )
+        })?;
+    let value = match value.as_str() {
+        Some(rendered) if compiled.syntax.newline != "\n" => {
+            Value::from(rendered.replace('\n', &compiled.syntax.newline))
+        }
+        _ => value,
+    };
+    Ok(with_newlines(&text, value))
+}
+
+/// Jinja drops the newline at the end of a template; a text ends with as many as its template again, unless it has
+/// them already.
+pub(crate) fn with_newlines(template: &str, value: Value) -> Value {
+    let count = |text: &str| text.len() - text.trim_end_matches('\n').len();
+    match value.as_str() {
+        Some(rendered) if count(template) > count(rendered) => {
+            let missing = count(template) - count(rendered);
+            Value::from(format!("{rendered}{}", "\n".repeat(missing)))
+        }
+        _ => value,
+    }
 }
 
 /// Where `{% include %}`, `{% import %}` and `{% extends %}` look: beside the file that says so, then in the search path.
@@ -178,9 +206,13 @@ pub(crate) fn set_loader(
         let beside_parent = (parent != INLINE)
             .then(|| Path::new(parent).parent())
             .flatten();
+        // Where the task looks for its files, as far as the settings do not say it.
+        let of_task = evaluation::current()
+            .map(|evaluation| evaluation.search_path())
+            .unwrap_or_default();
         for directory in beside_parent
             .into_iter()
-            .chain(search.iter().map(PathBuf::as_path))
+            .chain(search.iter().chain(&of_task).map(PathBuf::as_path))
         {
             for candidate in [directory.join(name), directory.join("templates").join(name)] {
                 if controller.exists(&candidate) && !controller.is_dir(&candidate) {

@@ -5,13 +5,27 @@ use minijinja::{Environment, Error, State, Value, functions};
 
 use super::given::{Given, failed, items, unusable};
 use super::python::{mutable, text};
-use super::{filters, lookups, poison};
+use super::{evaluation, filters, lookups, poison};
 
 /// Adds every function and `omit`.
 pub(crate) fn add(environment: &mut Environment<'static>) {
     environment.add_global("omit", poison::omit());
     environment.add_function("range", functions::range);
     environment.add_function("namespace", functions::namespace);
+    for (name, as_list) in [("lookup", false), ("query", true), ("q", true)] {
+        environment.add_function(
+            name,
+            move |state: &mut State<'_, '_>, arguments: Rest<ValueOrKwargs>| {
+                let arguments = arguments.into_values();
+                // What is given by name may be undefined: a default that is never needed.
+                let by_place = arguments.iter().filter(|argument| !argument.is_kwargs());
+                match unusable(&by_place.cloned().collect::<Vec<_>>())? {
+                    Some(poisoned) => Ok(poisoned),
+                    None => lookups::call(state, &arguments, as_list),
+                }
+            },
+        );
+    }
     let mut add =
         |name: &'static str, run: fn(&mut State<'_, '_>, &[Value]) -> Result<Value, Error>| {
             environment.add_function(
@@ -26,15 +40,6 @@ pub(crate) fn add(environment: &mut Environment<'static>) {
             );
         };
     add("dict", dict);
-    add("lookup", |state, arguments| {
-        lookups::call(state, arguments, false)
-    });
-    add("query", |state, arguments| {
-        lookups::call(state, arguments, true)
-    });
-    add("q", |state, arguments| {
-        lookups::call(state, arguments, true)
-    });
     add("now", now);
     add("undef", undef);
     add("cycler", cycler);
@@ -76,10 +81,15 @@ fn now(_: &mut State<'_, '_>, arguments: &[Value]) -> Result<Value, Error> {
 /// A variable that has to be given: using it is an error with the author's own words.
 fn undef(_: &mut State<'_, '_>, arguments: &[Value]) -> Result<Value, Error> {
     let given = Given::bind("undef", "hint", arguments)?;
-    match given.some(0).map(text::str).transpose()? {
-        None => Ok(Value::UNDEFINED),
-        Some(hint) => Err(failed(hint)),
-    }
+    let hint = match given.some(0) {
+        None => "Mandatory variable has not been overridden".to_owned(),
+        Some(hint) => hint
+            .as_str()
+            .ok_or_else(|| given.wrong("takes a text: the argument must be of type str"))?
+            .to_owned(),
+    };
+    evaluation::current()?.hint_at(hint);
+    Ok(Value::UNDEFINED)
 }
 
 #[derive(Debug)]

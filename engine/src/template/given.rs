@@ -188,8 +188,18 @@ fn whole(value: &Value) -> Option<i64> {
 
 /// A failure of a filter, test or function.
 pub(crate) fn failed(what: impl Into<String>) -> Error {
-    Error::new(ErrorKind::InvalidOperation, what.into())
+    Error::new(ErrorKind::InvalidOperation, what.into()).with_source(Worded)
 }
+
+/// Whether the message was worded here.
+pub(crate) fn worded(error: &Error) -> bool {
+    std::error::Error::source(error).is_some_and(|source| source.is::<Worded>())
+}
+
+/// Marks a message as worded here: Ansible's own phrases keep their capitals, because playbooks look for them.
+#[derive(Debug, thiserror::Error)]
+#[error("worded by fleetctl")]
+struct Worded;
 
 /// The items of a list, each of them valid.
 ///
@@ -198,7 +208,7 @@ pub(crate) fn failed(what: impl Into<String>) -> Error {
 pub(crate) fn items(value: &Value) -> Result<Vec<Value>, Error> {
     if value.is_none() || value.kind() == ValueKind::Number || value.kind() == ValueKind::Bool {
         return Err(failed(format!(
-            "expected a list, found {}",
+            "'{}' object is not iterable",
             text::type_name(value)
         )));
     }
@@ -252,7 +262,7 @@ pub(crate) fn add_tests(
                     full,
                     move |state: &mut State<'_, '_>, arguments: Rest<ValueOrKwargs>| {
                         let arguments = arguments.into_values();
-                        if takes == Takes::Values && unusable(&arguments)?.is_some() {
+                        if takes == Takes::Values && unknown(&arguments)?.is_some() {
                             return Ok(false);
                         }
                         let (subject, rest) =
@@ -277,13 +287,22 @@ fn spellings(name: &str) -> Vec<String> {
 /// The first argument that is not there yet, which is noted.
 ///
 /// # Errors
-/// If an argument is undefined.
+/// If an argument is undefined or carries a failure.
+pub(crate) fn unknown(arguments: &[Value]) -> Result<Option<Value>, Error> {
+    match unusable(arguments)? {
+        Some(undefined) if undefined.is_undefined() => Err(poison::undefined(&undefined)),
+        unknown => Ok(unknown),
+    }
+}
+
+/// The first argument that is undefined, or not there yet, which is noted. What it is given to is then the same:
+/// `nothing | upper | default('x')` is `x`, as in Ansible since 2.19.
+///
+/// # Errors
+/// If an argument carries a failure.
 pub(crate) fn unusable(arguments: &[Value]) -> Result<Option<Value>, Error> {
     for argument in arguments {
-        if argument.is_undefined() {
-            return Err(poison::undefined(argument));
-        }
-        if poison::touch(argument) {
+        if argument.is_undefined() || poison::touch(argument) {
             return Ok(Some(argument.clone()));
         }
         if argument.is_kwargs() {

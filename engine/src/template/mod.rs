@@ -7,6 +7,7 @@
 #[cfg(test)]
 mod behaviour;
 mod check;
+mod conditions;
 mod controller;
 mod evaluation;
 mod failure;
@@ -29,10 +30,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use fleet_yaml::{Diagnostic, Node, Span};
+use minijinja::value::ValueKind;
 use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value};
 
 pub use controller::{CommandOutput, Controller, NoController};
 pub use failure::{EvalError, code};
+pub(crate) use filters::{YamlStyle, yaml};
+pub(crate) use glob::fits;
+pub(crate) use poison::pending_variable;
 pub use poison::{is_omit, omit, unknown_value};
 
 use evaluation::Evaluation;
@@ -40,6 +45,7 @@ use failure::Place;
 use poison::Trace;
 
 use crate::variables::{PendingId, Scope};
+use crate::vault::Vault;
 
 /// The name of templates that stand in YAML.
 const INLINE: &str = "<inline>";
@@ -56,6 +62,8 @@ pub struct TemplateSettings {
     pub playbook_dir: PathBuf,
     /// Files, commands and the environment of the controller.
     pub controller: Arc<dyn Controller>,
+    /// The secrets that open `!vault` values and encrypted files of lookups.
+    pub vault: Vault,
 }
 
 /// What became of an evaluation.
@@ -104,6 +112,10 @@ pub struct FileSyntax {
     pub variable: (String, String),
     /// `{#` and `#}` or what stands for them.
     pub comment: (String, String),
+    /// What makes a line a statement; empty: nothing does.
+    pub line_statement: String,
+    /// What makes the rest of a line a comment; empty: nothing does.
+    pub line_comment: String,
     /// What ends the lines of the output.
     pub newline: String,
 }
@@ -117,6 +129,8 @@ impl Default for FileSyntax {
             block: standard.block,
             variable: standard.variable,
             comment: standard.comment,
+            line_statement: String::new(),
+            line_comment: String::new(),
             newline: "\n".to_owned(),
         }
     }
@@ -192,7 +206,8 @@ impl Templar {
     }
 
     /// Whether a condition holds: Python's truth, except that the texts `true` and `false` mean what they say. A node
-    /// that is a boolean, or a list of conditions that all have to hold, is understood, too.
+    /// that is a boolean, or a list of conditions that all have to hold, is understood, too; and `{{ name }}` stands for
+    /// the conditions that a user wrote under that name.
     ///
     /// # Errors
     /// As [`Templar::expression`].
@@ -201,30 +216,7 @@ impl Templar {
         condition: &Node,
         scope: &Arc<dyn Scope>,
     ) -> Result<Evaluated<bool>, EvalError> {
-        let mut undecided = None;
-        for part in nodes::conditions(condition) {
-            let outcome = match nodes::view(part)? {
-                nodes::View::Plain(value) if value.as_str().is_none() => {
-                    Ok(Evaluated::Known(value))
-                }
-                _ => self.expression(&nodes::text(part), &part.span, scope),
-            };
-            match outcome.map(|outcome| outcome.map(|value| python::truth::of_condition(&value))) {
-                Ok(Evaluated::Known(true)) => {}
-                // One part that is surely false decides, whatever the others turn out to be.
-                Ok(Evaluated::Known(false)) => return Ok(Evaluated::Known(false)),
-                Ok(open) => match (&undecided, &open) {
-                    (None, _) | (Some(Evaluated::Unknown { .. }), Evaluated::Pending(_)) => {
-                        undecided = Some(open)
-                    }
-                    _ => {}
-                },
-                // A part that stands before this one may yet be false, and then this one is never looked at.
-                Err(_) if undecided.is_some() => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(undecided.unwrap_or(Evaluated::Known(true)))
+        conditions::hold(self, condition, scope, 0)
     }
 
     /// Renders a template file as Ansible's template module does: `trim_blocks` on, `lstrip_blocks` off, the newline at
@@ -241,35 +233,48 @@ impl Templar {
         syntax: &FileSyntax,
     ) -> Result<Evaluated<String>, EvalError> {
         let evaluation = Evaluation::new(self.clone(), scope.clone(), extra, Trace::default());
-        finish(
-            &evaluation.trace,
-            file::render(&evaluation, path, text, syntax),
-        )
+        let rendered = poison::traced(&evaluation.trace, || {
+            let value = file::render(&evaluation, path, text, syntax)?;
+            python::text::printed(&value).map_err(|error| {
+                let source = failure::source(path, text);
+                EvalError::unresolved(&evaluation, "", &Place::File(&source), &error)
+            })
+        });
+        finish(&evaluation.trace, rendered)
     }
 
-    /// What a lookup finds for terms that were rendered before: the items of `with_items`, `with_fileglob` and the like.
+    /// What the lookup of a `with_…` finds. Terms of `with_first_found` may be undefined: they are passed over.
     ///
     /// # Errors
-    /// If there is no such lookup, or it fails; the place is `span`.
-    pub fn lookup(
+    /// If a term cannot be rendered, there is no such lookup, or it fails.
+    pub fn with(
         &self,
         name: &str,
-        terms: Vec<Value>,
-        options: Vec<(String, Value)>,
-        span: &Span,
+        terms: &Node,
         scope: &Arc<dyn Scope>,
     ) -> Result<Evaluated<Vec<Value>>, EvalError> {
+        let span = &terms.span;
         self.evaluate(scope, |evaluation| {
+            let place = Place::Bare(span, "");
+            let unresolved = |error| EvalError::unresolved(evaluation, "", &place, &error);
+            let lenient = name.trim_start_matches("ansible.builtin.") == "first_found";
+            let value = if lenient {
+                evaluation.node("with_first_found", terms)?
+            } else {
+                evaluation.whole(terms)?
+            };
+            let terms = match value.kind() {
+                ValueKind::Seq | ValueKind::Iterable => given::items(&value).map_err(unresolved)?,
+                _ => vec![value],
+            };
             let asked = lookups::Asked {
                 evaluation: evaluation.clone(),
                 terms,
-                options,
+                options: Vec::new(),
             };
-            let resolved = lookups::find(name, &asked)
-                .and_then(|found| found.iter().map(resolve::resolve).collect());
-            resolved.map_err(|error| {
-                EvalError::unresolved(evaluation, "", &Place::Bare(span, ""), &error)
-            })
+            lookups::find(name, &asked)
+                .and_then(|found| found.iter().map(resolve::resolve).collect())
+                .map_err(unresolved)
         })
     }
 
@@ -282,7 +287,7 @@ impl Templar {
     /// `hostvars['web1']` and `vars` are made of.
     pub fn variables(&self, scope: &Arc<dyn Scope>) -> Value {
         let trace = poison::current().unwrap_or_default();
-        Evaluation::new(self.clone(), scope.clone(), BTreeMap::new(), trace).root()
+        Evaluation::new(self.clone(), scope.clone(), BTreeMap::new(), trace).root(false)
     }
 
     /// What is wrong with the templates in a value, as far as it shows without any variable: syntax, unknown filters,
@@ -324,6 +329,21 @@ impl Templar {
 
     pub(crate) fn settings(&self) -> &TemplateSettings {
         &self.inner.settings
+    }
+
+    /// The same with what opens encrypted values and files.
+    #[must_use]
+    pub fn with_vault(&self, vault: &Vault) -> Self {
+        Self::new(TemplateSettings {
+            vault: vault.clone(),
+            ..self.inner.settings.clone()
+        })
+    }
+
+    /// What opens encrypted values and files, and hides what was in them.
+    #[must_use]
+    pub fn vault(&self) -> &Vault {
+        &self.inner.settings.vault
     }
 
     pub(crate) fn controller(&self) -> Arc<dyn Controller> {
@@ -374,9 +394,9 @@ fn environment(settings: &TemplateSettings) -> Environment<'static> {
         if value.is_undefined() {
             return Ok(());
         }
-        evaluation::prints(value);
-        out.write_str(&python::text::printed(value)?)
-            .map_err(minijinja::Error::from)
+        let text = python::text::printed(value)?;
+        evaluation::prints(value, &text);
+        out.write_str(&text).map_err(minijinja::Error::from)
     });
     if let Ok(syntax) = file::syntax(&FileSyntax::default()) {
         environment.set_syntax(syntax);

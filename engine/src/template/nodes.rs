@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 
-use fleet_yaml::{Diagnostic, Kind, Node};
+use fleet_yaml::{Kind, Node};
 use minijinja::Value;
 
-use super::failure::{EvalError, code};
 use super::rewrite;
+use crate::vault::Vault;
 
 /// A node by what has to be done with it.
 pub(crate) enum View<'a> {
@@ -18,32 +18,24 @@ pub(crate) enum View<'a> {
     List,
     /// A map, rendered entry by entry.
     Map,
+    /// A text that is encrypted.
+    Vault,
 }
 
 /// What has to be done with a node.
-///
-/// # Errors
-/// For a `!vault` value, which cannot be read yet.
-pub(crate) fn view(node: &Node) -> Result<View<'_>, EvalError> {
+pub(crate) fn view(node: &Node) -> View<'_> {
     if node.has_tag("unsafe") {
-        return Ok(View::Plain(plain(node)));
+        return View::Plain(plain(node));
     }
-    if node.has_tag("vault") || node.has_tag("vault-encrypted") {
-        return Err(EvalError::new(
-            Diagnostic::without_place(
-                "the value is encrypted with vault, and there is no key to open it",
-            )
-            .with_code(code::VAULT)
-            .at(node.span.clone())
-            .with_help("vault is not supported yet: give the value another way"),
-        ));
+    if Vault::is_vaulted(node) {
+        return View::Vault;
     }
-    Ok(match &node.kind {
+    match &node.kind {
         Kind::Str(text) if rewrite::is_template(text) => View::Template(text),
         Kind::Seq(_) => View::List,
         Kind::Map(_) => View::Map,
         _ => View::Plain(plain(node)),
-    })
+    }
 }
 
 /// The value as it is written, never rendered.

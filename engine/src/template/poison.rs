@@ -200,7 +200,7 @@ impl Object for Omit {
     }
 
     fn render(self: &Arc<Self>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("omit")
+        f.write_str("<<Omit>>")
     }
 }
 
@@ -218,7 +218,16 @@ pub fn is_omit(value: &Value) -> bool {
 #[derive(Debug)]
 struct Missing;
 
-impl Object for Missing {}
+impl Object for Missing {
+    fn call_method(
+        self: &Arc<Self>,
+        _: &mut State<'_, '_>,
+        _: &str,
+        _: &[Value],
+    ) -> Result<Value, Error> {
+        Ok(Value::UNDEFINED)
+    }
+}
 
 /// The base for the next step of a chain: an undefined one may be passed over.
 pub(crate) fn step(value: &Value) -> Value {
@@ -228,6 +237,9 @@ pub(crate) fn step(value: &Value) -> Value {
         value.clone()
     }
 }
+
+/// Marks the error of `| mandatory`.
+pub(crate) const MANDATORY: &str = "mandatory";
 
 /// An undefined value was used. The message names it when the error is explained.
 pub(crate) fn undefined(_value: &Value) -> Error {

@@ -27,6 +27,8 @@ pub struct Address {
     pub timeout: Duration,
     /// What to do with a host key that is not known.
     pub host_key_checking: HostKeys,
+    /// Where relative paths begin on this machine; none for where fleetctl was started. On others it is the user's home.
+    pub local_dir: Option<PathBuf>,
 }
 
 /// Where a host is.
@@ -79,6 +81,7 @@ impl Address {
             ssh_executable: None,
             timeout: Duration::from_secs(10),
             host_key_checking: HostKeys::Strict,
+            local_dir: None,
         }
     }
 

@@ -130,6 +130,9 @@ async fn local(
         // What sudo says is recognised, so it must say it in English.
         command.env("LC_ALL", "C");
     }
+    if let Some(dir) = address.local_dir.as_ref().filter(|dir| dir.is_dir()) {
+        command.current_dir(dir);
+    }
     let mut child = command
         .args(&words[1..])
         .stdin(Stdio::piped())

@@ -20,7 +20,7 @@ pub enum Body {
 
 impl Body {
     /// Hash and size, and the bytes where they are few and here.
-    pub(super) fn content(&self) -> Content {
+    pub(crate) fn content(&self) -> Content {
         match self {
             Self::Bytes(bytes) => Content {
                 sha256: hex(&Sha256::digest(bytes)),
@@ -32,7 +32,7 @@ impl Body {
     }
 
     /// The content as a stream.
-    pub(super) fn reader(&self) -> io::Result<Box<dyn Read + Send>> {
+    pub(crate) fn reader(&self) -> io::Result<Box<dyn Read + Send>> {
         match self {
             Self::Bytes(bytes) => Ok(Box::new(Cursor::new(bytes.clone()))),
             Self::Spooled(file, _) => Ok(Box::new(Positioned {
@@ -43,8 +43,16 @@ impl Body {
         }
     }
 
+    /// An open file as a stream from its start, wherever it stands.
+    pub(super) fn positioned(file: &Arc<File>) -> impl Read + Send + use<> {
+        Positioned {
+            file: file.clone(),
+            at: 0,
+        }
+    }
+
     /// The whole content in memory.
-    pub(super) fn bytes(&self) -> io::Result<Vec<u8>> {
+    pub(crate) fn bytes(&self) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         self.reader()?.read_to_end(&mut bytes)?;
         Ok(bytes)

@@ -44,4 +44,47 @@ impl Host {
         self.packages.take();
         Ok(Some(output))
     }
+
+    /// Runs a tool whose effect is journaled by what it is and not by its command, in the C locale.
+    ///
+    /// # Errors
+    /// When it cannot be started, or is not done in time.
+    pub fn tool(&self, argv: &[&str], stdin: Option<&[u8]>) -> Result<Output, Fault> {
+        let argv: Vec<String> = argv.iter().map(|&word| word.to_owned()).collect();
+        self.process(Process {
+            argv: &argv,
+            stdin,
+            leave_children: true,
+            ..Process::default()
+        })
+        .in_c_locale()
+        .run()
+    }
+
+    /// Does something beyond this host whose effects cannot be known, such as a request to a service; none in a plan.
+    ///
+    /// # Errors
+    /// Those of the act.
+    pub(crate) fn beyond<T>(
+        &mut self,
+        line: &str,
+        act: impl FnOnce(&mut Self) -> Result<T, Fault>,
+    ) -> Result<Option<T>, Fault> {
+        let line = if self.task.secret {
+            "(hidden by no_log)".to_owned()
+        } else {
+            line.to_owned()
+        };
+        let effect = self.effect(What::Command { line }, UndoClass::None, false);
+        if self.recording {
+            if !self.task.reads {
+                self.report(effect);
+            }
+            return Ok(None);
+        }
+        if self.task.reads {
+            return act(self).map(Some);
+        }
+        self.perform(effect, act).map(Some)
+    }
 }

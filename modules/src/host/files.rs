@@ -253,6 +253,37 @@ impl Place {
         Ok(sys::symlinkat(target, &self.dir, temp)?)
     }
 
+    /// Sets the time of the last change of what was staged: seconds since 1970, and nanoseconds.
+    pub(super) fn date(&self, temp: &OsStr, modified: (i64, i64)) -> io::Result<()> {
+        let times = sys::Timestamps {
+            last_access: sys::Timespec {
+                tv_sec: 0,
+                tv_nsec: sys::UTIME_OMIT,
+            },
+            last_modification: sys::Timespec {
+                tv_sec: modified.0,
+                tv_nsec: modified.1,
+            },
+        };
+        Ok(sys::utimensat(
+            &self.dir,
+            temp,
+            &times,
+            AtFlags::SYMLINK_NOFOLLOW,
+        )?)
+    }
+
+    /// Makes another name of a file beside the entry.
+    pub(super) fn stage_hard(&self, temp: &OsStr, source: &Path) -> io::Result<()> {
+        Ok(sys::linkat(
+            sys::CWD,
+            source,
+            &self.dir,
+            temp,
+            AtFlags::empty(),
+        )?)
+    }
+
     /// Puts what was staged in the entry's place, if what is there is still `before`.
     pub(super) fn commit(&self, temp: &OsStr, before: &Found) -> Result<(), Refused> {
         self.unchanged(before)?;
@@ -357,6 +388,14 @@ pub(super) fn copy_private(mut from: &File, to: &Path) -> io::Result<Content> {
     sys::fchmod(&file, Mode::from_raw_mode(0o600))?;
     file.sync_all()?;
     body::hash(open_file(to)?)
+}
+
+/// Makes a directory of mode 0700, where it is not there yet.
+pub(super) fn make_private(dir: &Path) -> io::Result<()> {
+    match sys::mkdir(dir, Mode::from_raw_mode(0o700)) {
+        Ok(()) | Err(rustix::io::Errno::EXIST) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Makes what was done in a directory last.

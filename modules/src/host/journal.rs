@@ -58,6 +58,8 @@ pub(super) struct Journal {
     run: String,
     who: String,
     next: u32,
+    /// How many of the intents turned out to change nothing.
+    voided: u32,
     file: Option<Lines>,
 }
 
@@ -75,6 +77,13 @@ pub(super) struct Lines {
 const UNDO_ROOM: u64 = 512;
 const END_ROOM: u64 = 4096;
 
+/// Where in a run's directory an old content is kept, under a name that tells which file it was.
+fn backup_name(id: u32, path: &str) -> String {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let name: String = name.chars().take(60).collect();
+    format!("backup/{id}/{name}.before")
+}
+
 impl Journal {
     pub(super) fn new(state: State, run: &str, who: &str) -> Self {
         Self {
@@ -82,6 +91,7 @@ impl Journal {
             run: run.to_owned(),
             who: who.to_owned(),
             next: 0,
+            voided: 0,
             file: None,
         }
     }
@@ -99,6 +109,11 @@ impl Journal {
         self.file.is_some()
     }
 
+    /// Whether anything was done.
+    pub(super) fn changed(&self) -> bool {
+        self.next > self.voided
+    }
+
     /// Where the old content of an intent is kept.
     pub(super) fn backup_path(&self, backup: &str) -> PathBuf {
         self.state.run_dir(&self.run).join(backup)
@@ -109,14 +124,19 @@ impl Journal {
         let id = self.next;
         let mut effect = effect.clone();
         let (mut temp, mut backup) = (None, None);
-        if let What::File { before, after, .. } = &mut effect.what {
+        if let What::File {
+            path,
+            before,
+            after,
+        } = &mut effect.what
+        {
             before.forget_bytes();
             after.forget_bytes();
             if *after != Entry::Absent {
                 temp = Some(format!(".fleetctl-{}-{id}", self.run));
             }
             if matches!(before, Entry::File(..)) {
-                backup = Some(format!("backup/{id}"));
+                backup = Some(backup_name(id, path));
             }
         }
         let intent = Intent {
@@ -133,6 +153,12 @@ impl Journal {
         lines.append(&record)?;
         self.next += 1;
         Ok(intent)
+    }
+
+    /// What was about to be done changed nothing: there is nothing to undo.
+    pub(super) fn void(&mut self, id: u32) -> Result<(), Fault> {
+        self.voided += 1;
+        self.lines()?.append(&Record::Undone { id, problem: None })
     }
 
     pub(super) fn done(&mut self, id: u32) -> Result<(), Fault> {
@@ -386,6 +412,11 @@ impl State {
     /// the lock held, before a run.
     pub fn prune(&self) {
         self.prune_before(&clock::days_ago(30));
+        // What a helper unpacked that was killed; nobody else is at work while the lock is held.
+        let left = files::list(self.dir()).ok().flatten().unwrap_or_default();
+        for name in left.iter().filter(|name| name.starts_with("unpack-")) {
+            let _ = fs::remove_dir_all(self.dir().join(name));
+        }
     }
 
     fn prune_before(&self, oldest: &str) {

@@ -13,15 +13,22 @@ use fleet_wire::{As, Blob, Content, Effect, Task, UndoClass, UndoneState, What};
 
 pub use body::Body;
 pub(crate) use body::hex;
+pub use connection::{Connection, Endpoint, Tls};
 pub use fault::Fault;
-pub use fleet_wire::{Entry, Meta, UnitAction};
-pub use packages::{PackageChange, PackageTo};
+pub use fleet_wire::{AccountLine, Entry, Meta, SettingKind, UnitAction};
+pub use foreign::{Private, Verdict};
+pub use inode::Time;
+pub use packages::{Managed, PackageChange, PackageTo};
 pub use process::{Command, Output, words};
 pub use put::{Put, To, Validate};
+pub use script::Script;
+pub use settings::Setting;
+pub(crate) use settings::unescaped;
 pub use state::{Lock, State, is_run_name};
 pub(crate) use undo::forget_pending;
 pub use undo::{recover, rollback};
 pub use units::UnitState;
+pub use unpacked::{Member, MemberKind, Unpacked};
 pub use users::User;
 
 use journal::Journal;
@@ -29,11 +36,15 @@ use overlay::Overlay;
 use process::Process;
 use users::{Identity, Names};
 
+mod accounts;
 mod body;
 mod clock;
 mod command;
+mod connection;
 mod fault;
 mod files;
+mod foreign;
+mod inode;
 mod journal;
 mod overlay;
 mod packages;
@@ -42,12 +53,17 @@ mod process;
 mod proof;
 mod put;
 mod reading;
+mod script;
+mod settings;
 mod staging;
 mod state;
 mod sysctl;
+mod temporary;
 mod undo;
 mod units;
+mod unpacked;
 mod users;
+mod words;
 
 /// Gives the contents that did not come with their tasks.
 pub trait Contents {
@@ -96,6 +112,8 @@ struct Current {
     timeout: Option<Duration>,
     /// Paths that the task changed, and where their old contents are kept.
     backups: Vec<(PathBuf, PathBuf)>,
+    /// The time of the last change that the next file gets, in seconds since 1970 and nanoseconds.
+    dated: Option<(i64, i64)>,
 }
 
 impl fmt::Debug for Host {
@@ -141,6 +159,7 @@ impl Host {
             planned: None,
             timeout: None,
             backups: Vec::new(),
+            dated: None,
         };
         Self {
             recording: plan,
@@ -174,7 +193,7 @@ impl Host {
     /// # Errors
     /// When there is no such user, or the helper may not act as another.
     pub fn begin(&mut self, task: &Task) -> Result<(), Fault> {
-        self.names = Names::default();
+        self.names = self.names_now();
         self.packages = RefCell::default();
         let user = match &task.user {
             As::Helper => None,
@@ -209,10 +228,12 @@ impl Host {
             planned: task.planned.clone(),
             timeout: (task.timeout_s > 0).then(|| Duration::from_secs(task.timeout_s.into())),
             backups: Vec::new(),
+            dated: None,
         };
         self.recording = task.check.unwrap_or(self.plan);
         if self.recording != self.plan {
             self.aside = Some(std::mem::take(&mut self.overlay));
+            self.names = self.names_now();
         }
         Ok(())
     }
@@ -233,7 +254,11 @@ impl Host {
     pub fn keep(&mut self) -> Result<UndoneState, Fault> {
         match self.journal.take() {
             Some(journal) if journal.begun() => {
-                journal.end(UndoneState::Kept).map(|()| UndoneState::Kept)
+                let state = match journal.changed() {
+                    true => UndoneState::Kept,
+                    false => UndoneState::Unchanged,
+                };
+                journal.end(UndoneState::Kept).map(|()| state)
             }
             _ => Ok(UndoneState::Unchanged),
         }
@@ -338,12 +363,8 @@ impl Host {
 
     /// Adds an effect to the task's outcome; a secret one without its contents.
     fn report(&mut self, mut effect: Effect) {
-        if effect.secret
-            && let What::File { before, after, .. } = &mut effect.what
-        {
-            before.forget_bytes();
-            after.forget_bytes();
-        }
+        effect.conceal();
+        self.overlay.touched |= self.recording;
         self.effects.push(effect);
     }
 }

@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use fleet_wire::Entry;
+use fleet_wire::{Entry, SettingKind};
 
 use super::{Body, UnitState};
 
@@ -14,8 +14,11 @@ pub(super) struct Overlay {
     /// The planned unit files that a planned daemon-reload has read, as they were then.
     pub(super) read_units: BTreeMap<PathBuf, Entry>,
     pub(super) packages: BTreeMap<String, Option<String>>,
+    pub(super) settings: BTreeMap<(SettingKind, String), String>,
     /// A command or a package came before: what the overlay does not define is only assumed.
     pub(super) open: bool,
+    /// An effect of any kind came before.
+    pub(super) touched: bool,
     /// The package index would have been read anew: what it knows is not known here.
     pub(super) index_stale: bool,
 }

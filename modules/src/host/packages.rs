@@ -6,10 +6,15 @@ use std::time::{Duration, SystemTime};
 use fleet_wire::{UndoClass, What};
 
 use super::process::Process;
-use super::{Fault, Host, Output};
+use super::{Entry, Fault, Host, Output, Put, To};
+use crate::args::Mode;
 
 const STATUS: &str = "/var/lib/dpkg/status";
 const LISTS: &str = "/var/lib/apt/lists";
+/// What some hosts touch whenever the index was read in full.
+const STAMP: &str = "/var/lib/apt/periodic/update-success-stamp";
+/// What says whether services may be started.
+const POLICY: &str = "/usr/sbin/policy-rc.d";
 /// How long the package manager may take where the task does not say.
 const PATIENCE: Duration = Duration::from_secs(3600);
 
@@ -26,6 +31,21 @@ pub struct PackageChange {
     pub autoremove: bool,
     /// Further words for `apt-get`.
     pub options: Vec<String>,
+    /// Options of dpkg, without their dashes; none for those that keep changed configuration files.
+    pub dpkg_options: Option<Vec<String>>,
+    /// What `invoke-rc.d` is told whenever a package wants to start or stop a service; none to let it.
+    pub policy_rc_d: Option<i64>,
+}
+
+/// What the package manager did, or would do.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Managed {
+    /// Whether a package comes, goes, or changes its version.
+    pub changed: bool,
+    /// What it said; in a plan the simulation.
+    pub stdout: String,
+    /// What it warned of.
+    pub stderr: String,
 }
 
 /// What a package should be.
@@ -37,6 +57,8 @@ pub enum PackageTo {
     Latest,
     /// Installed in this version.
     Version(String),
+    /// Installed from this release.
+    Release(String),
     /// Not installed.
     Absent,
 }
@@ -66,11 +88,11 @@ impl Host {
         Ok(known.get(name).cloned())
     }
 
-    /// Installs, upgrades or removes packages, in one call of the package manager for each kind; true where something changes.
+    /// Installs, upgrades or removes packages, in one call of the package manager for each kind.
     ///
     /// # Errors
     /// When a package is not known, or the package manager fails.
-    pub fn install(&mut self, change: PackageChange) -> Result<bool, Fault> {
+    pub fn install(&mut self, change: PackageChange) -> Result<Managed, Fault> {
         let (mut add, mut remove) = (Vec::new(), Vec::new());
         for (name, to) in &change.wanted {
             if name.is_empty() || name.starts_with('-') || name.contains(char::is_whitespace) {
@@ -78,22 +100,38 @@ impl Host {
             }
             let has = self.package(name)?;
             match (to, has) {
-                (PackageTo::Present, Some(_)) | (PackageTo::Absent, None) => {}
+                (PackageTo::Present, Some(_)) => {}
+                (PackageTo::Absent, None) => {
+                    // Its configuration files are still there.
+                    if change.purge && !self.overlay.packages.contains_key(name) && !gone(name)? {
+                        remove.push(name.clone());
+                    }
+                }
                 (PackageTo::Version(wanted), Some(has)) if *wanted == has => {}
                 (PackageTo::Present | PackageTo::Latest, _) => add.push(name.clone()),
                 (PackageTo::Version(wanted), _) => add.push(format!("{name}={wanted}")),
+                (PackageTo::Release(release), _) => add.push(format!("{name}/{release}")),
                 (PackageTo::Absent, Some(_)) => remove.push(name.clone()),
             }
         }
-        let mut changed = false;
+        let mut managed = Managed::default();
         if !remove.is_empty() {
             let verb = if change.purge { "purge" } else { "remove" };
-            changed |= self.apt(verb, &remove, &change)?;
+            managed.add(self.manage(verb, &remove, &change)?);
         }
         if !add.is_empty() {
-            changed |= self.apt("install", &add, &change)?;
+            managed.add(self.manage("install", &add, &change)?);
         }
-        Ok(changed)
+        Ok(managed)
+    }
+
+    /// When the package index was last read, in seconds since 1970; 0 where it never was.
+    #[must_use]
+    pub fn index_time(&self) -> u64 {
+        let modified = |path: &str| fs::metadata(path).and_then(|data| data.modified()).ok();
+        let time = modified(STAMP).or_else(|| modified(LISTS));
+        let since = time.and_then(|time| time.duration_since(SystemTime::UNIX_EPOCH).ok());
+        since.unwrap_or_default().as_secs()
     }
 
     /// Reads the package index anew if it is older than so many seconds; true where it was.
@@ -102,16 +140,19 @@ impl Host {
     /// # Errors
     /// When the package manager fails.
     pub fn refresh_packages(&mut self, older_than_s: u64) -> Result<bool, Fault> {
-        let age = fs::metadata(LISTS)
-            .and_then(|data| data.modified())
-            .ok()
-            .and_then(|modified| SystemTime::now().duration_since(modified).ok());
-        if older_than_s > 0 && age.is_some_and(|age| age.as_secs() < older_than_s) {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let age = now
+            .unwrap_or_default()
+            .as_secs()
+            .saturating_sub(self.index_time());
+        if older_than_s > 0 && age < older_than_s {
             return Ok(false);
         }
         if self.recording {
+            let known = self.overlay.index_stale;
             self.overlay.index_stale = true;
-            return Ok(true);
+            // What was read a moment ago in this very plan is not old.
+            return Ok(!known || older_than_s == 0);
         }
         let output = self.apt_get(vec!["update".to_owned(), "-q".to_owned()])?;
         // apt-get ends with 0 where an index could not be read, and only warns.
@@ -125,19 +166,20 @@ impl Host {
         Ok(true)
     }
 
-    fn apt(&mut self, verb: &str, names: &[String], change: &PackageChange) -> Result<bool, Fault> {
-        let mut words: Vec<String> = [
-            "-y",
-            "-q",
-            "-o",
-            "Dpkg::Options::=--force-confdef",
-            "-o",
-            "Dpkg::Options::=--force-confold",
-        ]
-        .map(str::to_owned)
-        .to_vec();
-        if verb == "install" && names.iter().any(|name| name.contains('=')) {
-            words.push("--allow-downgrades".to_owned());
+    /// Has the package manager do something: what its simulation shows are the effects.
+    ///
+    /// # Errors
+    /// When it fails.
+    pub fn manage(
+        &mut self,
+        verb: &str,
+        names: &[String],
+        change: &PackageChange,
+    ) -> Result<Managed, Fault> {
+        let mut words: Vec<String> = ["-y", "-q"].map(str::to_owned).to_vec();
+        let usual = ["force-confdef", "force-confold"].map(str::to_owned);
+        for option in change.dpkg_options.as_deref().unwrap_or(&usual) {
+            words.extend(["-o".to_owned(), format!("Dpkg::Options::=--{option}")]);
         }
         match change.recommends {
             Some(true) => words.push("--install-recommends".to_owned()),
@@ -158,15 +200,26 @@ impl Host {
             true => steps(&simulation.text()),
             false if unsure => names.iter().map(|name| guess(name, verb)).collect(),
             false => {
-                return Err(told(
-                    &format!("cannot {verb} {}", names.join(" ")),
-                    &simulation,
-                ));
+                return Err(told(&tried(verb, names), &simulation));
             }
         };
         if steps.is_empty() {
-            return Ok(false);
+            return Ok(Managed::default());
         }
+        let steps: Vec<Step> = steps
+            .into_iter()
+            .map(|step| {
+                match step.after.is_none() && matches!(self.package(&step.name), Ok(None)) {
+                    // Only configuration files of it were left.
+                    true => Step {
+                        before: None,
+                        ..step
+                    },
+                    false => step,
+                }
+            })
+            .collect();
+        let old_policy = self.set_policy(change.policy_rc_d)?;
         let effects: Vec<_> = steps
             .iter()
             .map(
@@ -198,27 +251,68 @@ impl Host {
             }
             self.overlay.open = true;
             effects.into_iter().for_each(|effect| self.report(effect));
-            return Ok(true);
+            self.restore_policy(old_policy)?;
+            return Ok(Managed::of(&simulation));
         }
         effects.iter().try_for_each(|effect| self.allow(effect))?;
         let intents = effects
             .iter()
             .map(|effect| self.intend(effect))
             .collect::<Result<Vec<_>, _>>()?;
-        let output = self.apt_get(words)?;
+        let output = self.apt_get(words);
         self.packages.take();
         self.forget_units();
+        self.names = self.names_now();
+        self.restore_policy(old_policy)?;
+        let output = output?;
         if !output.ok() {
-            return Err(told(&format!("cannot {verb} {}", names.join(" ")), &output));
+            return Err(told(&tried(verb, names), &output));
         }
         for intent in intents.into_iter().flatten() {
             self.complete(Some(intent.id))?;
         }
         effects.into_iter().for_each(|effect| self.report(effect));
-        Ok(true)
+        Ok(Managed::of(&output))
     }
 
-    fn apt_get(&self, words: Vec<String>) -> Result<Output, Fault> {
+    /// Says what services may do while packages come and go; what was said before.
+    fn set_policy(&mut self, code: Option<i64>) -> Result<Option<Option<Put>>, Fault> {
+        let Some(code) = code else {
+            return Ok(None);
+        };
+        let path = Path::new(POLICY);
+        let put = |content: Vec<u8>, mode: u32| Put {
+            path: path.to_owned(),
+            to: To::File {
+                content: Some(content.into()),
+                mode: Some(Mode::Octal(mode)),
+                owner: None,
+                group: None,
+            },
+            validate: None,
+        };
+        let old = match self.entry(path)? {
+            Entry::File(meta, _) => Some(put(self.read(path)?.unwrap_or_default(), meta.mode)),
+            _ => None,
+        };
+        self.put(put(format!("#!/bin/sh\nexit {code}\n").into_bytes(), 0o755))?;
+        Ok(Some(old))
+    }
+
+    fn restore_policy(&mut self, old: Option<Option<Put>>) -> Result<(), Fault> {
+        match old {
+            Some(old) => self
+                .put(old.unwrap_or_else(|| Put::absent(POLICY)))
+                .map(drop),
+            None => Ok(()),
+        }
+    }
+
+    /// Runs `apt-get` for what it keeps beside packages (its caches).
+    ///
+    /// # Errors
+    /// When it cannot be run.
+    pub fn apt_get(&self, words: Vec<String>) -> Result<Output, Fault> {
         let process = apt_get(&words);
         let argv = process.argv.clone();
         let timeout = self.task.timeout.or(Some(PATIENCE));
@@ -231,6 +325,30 @@ impl Host {
             ..Process::default()
         })
         .run()
+    }
+}
+
+fn tried(verb: &str, names: &[String]) -> String {
+    let verb = verb.trim_start_matches("--");
+    format!("cannot {verb} {}", names.join(" "))
+        .trim_end()
+        .to_owned()
+}
+
+impl Managed {
+    fn of(output: &Output) -> Self {
+        Self {
+            changed: true,
+            stdout: output.text(),
+            stderr: output.error_text(),
+        }
+    }
+
+    /// Adds what came after.
+    pub fn add(&mut self, other: Self) {
+        self.changed |= other.changed;
+        self.stdout.push_str(&other.stdout);
+        self.stderr.push_str(&other.stderr);
     }
 }
 
@@ -427,6 +545,13 @@ fn steps(text: &str) -> Vec<Step> {
 
 /// What a package will be where the index does not know it yet.
 fn guess(name: &str, verb: &str) -> Step {
+    let file = name
+        .starts_with('/')
+        .then(|| Path::new(name).file_stem()?.to_str());
+    let name = match file.flatten() {
+        Some(file) => file.split('_').next().unwrap_or(file),
+        None => name.split('/').next().unwrap_or(name),
+    };
     let (name, version) = name
         .split_once('=')
         .map_or((name, None), |(name, version)| (name, Some(version)));
@@ -507,7 +632,7 @@ mod tests {
             wanted: vec![("dpkg".to_owned(), PackageTo::Present)],
             ..PackageChange::default()
         };
-        assert!(!host.install(change).unwrap());
+        assert!(!host.install(change).unwrap().changed);
         assert!(host.end().is_empty());
     }
 }

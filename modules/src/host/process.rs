@@ -18,7 +18,17 @@ const GRACE: Duration = Duration::from_millis(300);
 /// How long a command that only reads may take.
 pub(super) const READ_ONLY: Duration = Duration::from_secs(120);
 /// Where programs are looked for: what a login as root has.
-const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+pub(super) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// What the login has in its PATH, and what it lacks of the usual directories behind that: `sysctl` and its like are in
+/// `/usr/sbin`, which a plain user's has not.
+fn path() -> String {
+    let own = std::env::var("PATH").unwrap_or_default();
+    let lacks = |dir: &&str| !own.split(':').any(|known| known == *dir);
+    let own = (!own.is_empty()).then_some(own.as_str());
+    let dirs: Vec<&str> = own.into_iter().chain(PATH.split(':').filter(lacks)).collect();
+    dirs.join(":")
+}
 
 /// A command for the host to run, without a shell unless the words name one.
 #[derive(Clone, Debug, Default)]
@@ -118,7 +128,7 @@ impl Process<'_> {
         let mut command = std::process::Command::new(program);
         command
             .args(arguments)
-            .env("PATH", PATH)
+            .env("PATH", path())
             .envs(self.environment)
             .process_group(0);
         command.stdin(if self.stdin.is_some() {

@@ -125,6 +125,17 @@ impl Host {
         Ok(true)
     }
 
+    /// The same with the time of its last change, which a content that is there already keeps.
+    ///
+    /// # Errors
+    /// As [`Host::put`].
+    pub fn put_dated(&mut self, put: Put, modified: (i64, i64)) -> Result<bool, Fault> {
+        self.task.dated = Some(modified);
+        let done = self.put(put);
+        self.task.dated = None;
+        done
+    }
+
     /// Removes what is at a place, what is in it first.
     fn remove(&mut self, place: &Path) -> Result<bool, Fault> {
         let (before, found) = self.look(place)?;
@@ -235,14 +246,22 @@ impl Host {
     }
 
     /// Keeps the old content where the undo finds it.
-    fn back_up(&mut self, place: &Path, before: &Entry, backup: &str) -> Result<(), Fault> {
+    pub(super) fn back_up(
+        &mut self,
+        place: &Path,
+        before: &Entry,
+        backup: &str,
+    ) -> Result<(), Fault> {
         let Some(journal) = &self.journal else {
             return Ok(());
         };
         let to = journal.backup_path(backup);
         let copied = files::open_file(place).and_then(|old| {
+            let dir = to.parent().unwrap_or(&to);
+            files::make_private(dir)?;
             let copied = files::copy_private(&old, &to)?;
-            to.parent().map_or(Ok(()), files::sync_dir)?;
+            files::sync_dir(dir)?;
+            dir.parent().map_or(Ok(()), files::sync_dir)?;
             Ok(copied)
         });
         let copied = copied.map_err(|error| Fault::io("back up", place, error))?;
@@ -269,6 +288,7 @@ impl Host {
             Refused::Io(error) => Fault::io("write", place, hint(error)),
         };
         let temp = OsStr::new(temp);
+        let dated = self.task.dated;
         let staged = acting(identity, || -> Result<bool, Refused> {
             let at = Place::of(place)?;
             let attributes = wanted.attributes;
@@ -281,7 +301,9 @@ impl Host {
                     None => return at.set(attributes, before).map(|()| false),
                 },
             };
-            staged.inspect_err(|_| at.discard(temp))?;
+            staged
+                .and_then(|()| dated.map_or(Ok(()), |time| at.date(temp, time)))
+                .inspect_err(|_| at.discard(temp))?;
             Ok(true)
         })?
         .map_err(told)?;
@@ -471,7 +493,7 @@ fn same_kind(a: &Entry, b: &Entry) -> bool {
     )
 }
 
-fn moved(place: &Path) -> Fault {
+pub(super) fn moved(place: &Path) -> Fault {
     Fault::new(format!(
         "stale: {} was changed by somebody else in this very moment: run again",
         place.display()

@@ -22,18 +22,15 @@ impl Host {
     }
 
     /// The path at the end of links; where nothing is there, the path that a write would make. A leading `~` is the home
-    /// of the task's user, `~ann` that of `ann`.
+    /// of the task's user, `~ann` that of `ann`; a path that does not begin with `/` is one in the home, too.
     ///
     /// # Errors
-    /// When it is not absolute, or there are too many links.
+    /// When it is empty, or there are too many links.
     pub fn resolve(&self, path: &Path) -> Result<PathBuf, Fault> {
         let at_home = self.at_home(path);
         let path = at_home.as_deref().unwrap_or(path);
         if !path.is_absolute() {
-            return Err(Fault::new(format!(
-                "the path `{}` is not absolute: it must begin with /",
-                path.display()
-            )));
+            return Err(Fault::new("the path is empty"));
         }
         let mut rest: Vec<PathBuf> = parts(path);
         let mut resolved = PathBuf::from("/");
@@ -63,12 +60,20 @@ impl Host {
         Ok(resolved)
     }
 
+    /// Where relative paths begin: where the helper was started, which is the login user's home, or on the controller's own
+    /// machine the playbook's directory. Commands are started there, too.
+    pub(super) fn base(&self) -> PathBuf {
+        std::env::current_dir().unwrap_or_else(|_| self.task.user.home.clone())
+    }
+
     fn at_home(&self, path: &Path) -> Option<PathBuf> {
         let mut parts = path.components();
         let first = parts.next()?.as_os_str().to_str()?;
-        let home = match first.strip_prefix('~')? {
-            "" => self.task.user.home.clone(),
-            name => self.names.user(name)?.home,
+        let home = match first.strip_prefix('~') {
+            None if path.is_absolute() => return None,
+            None => return Some(self.base().join(path)),
+            Some("") => self.task.user.home.clone(),
+            Some(name) => self.names.user(name)?.home,
         };
         Some(home.join(parts.as_path()))
     }
@@ -118,6 +123,38 @@ impl Host {
         }
     }
 
+    /// The numbers of an entry's owners, where the host knows them.
+    #[must_use]
+    pub fn numbers(&self, meta: &Meta) -> (Option<u32>, Option<u32>) {
+        (self.names.uid(&meta.owner), self.names.gid(&meta.group))
+    }
+
+    /// A user of the host, by name or number.
+    #[must_use]
+    pub fn account(&self, user: &str) -> Option<User> {
+        self.names.user(user)
+    }
+
+    /// Whether the host has this user, by name or number.
+    #[must_use]
+    pub fn has_user(&self, user: &str) -> bool {
+        self.names.user(user).is_some()
+    }
+
+    /// Whether the host has this group, by name or number.
+    #[must_use]
+    pub fn has_group(&self, group: &str) -> bool {
+        self.names
+            .gid(group)
+            .is_some_and(|gid| self.names.group_name(gid) != gid.to_string())
+    }
+
+    /// The names of a user and a group, or their numbers where they have none.
+    #[must_use]
+    pub fn owners(&self, uid: u32, gid: u32) -> (String, String) {
+        (self.names.user_name(uid), self.names.group_name(gid))
+    }
+
     /// The names in a directory, sorted, links followed; none where there is no directory.
     ///
     /// # Errors
@@ -163,6 +200,30 @@ impl Host {
         .run()
     }
 
+    /// Runs a command that only reads what it is given, also in a plan; in the C locale and as the task's user.
+    ///
+    /// # Errors
+    /// When it cannot be started, fails, is not done in time, or says more than is kept.
+    pub fn filter(&self, argv: &[&str], input: &[u8]) -> Result<Vec<u8>, Fault> {
+        let line = argv.join(" ");
+        let argv: Vec<String> = argv.iter().map(|&word| word.to_owned()).collect();
+        let timeout = self.task.timeout.unwrap_or(process::READ_ONLY);
+        let output = self
+            .process(Process {
+                argv: &argv,
+                stdin: Some(input),
+                timeout: Some(timeout),
+                ..Process::default()
+            })
+            .in_c_locale()
+            .run()?;
+        match (output.ok(), output.cut) {
+            (true, false) => Ok(output.stdout),
+            (true, true) => Err(Fault::new(format!("`{line}` says more than 2 MiB"))),
+            (false, _) => Err(Fault::new(format!("`{line}`: {}", output.complaint()))),
+        }
+    }
+
     /// The task's content as it lies here or at the controller. None where the task has none.
     #[must_use]
     pub fn body(&self) -> Option<Body> {
@@ -189,6 +250,14 @@ impl Host {
         bytes
             .map(Some)
             .map_err(|error| Fault::new(format!("cannot read the task's content: {error}")))
+    }
+
+    /// The task's content, here, without taking it into memory where it is large. None where the task has none.
+    ///
+    /// # Errors
+    /// When the controller does not give it.
+    pub fn fetched(&self) -> Result<Option<Body>, Fault> {
+        self.body().map(|body| self.fetch(&body)).transpose()
     }
 
     /// SHA-256 and size of the task's content.

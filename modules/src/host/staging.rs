@@ -17,7 +17,7 @@ use super::{Body, Entry, Fault, Host, Output, Validate};
 /// The largest configuration tree that is staged, in bytes.
 const TREE_LIMIT: u64 = 64 << 20;
 /// A directory that exists everywhere and that no validator needs: the stage's own place.
-const STAGE: &str = "/tmp";
+pub(super) const STAGE: &str = "/tmp";
 
 impl Host {
     /// Runs a validator on a file that is staged beside its place.
@@ -266,7 +266,7 @@ fn tree_root(place: &Path) -> PathBuf {
     deprecated,
     reason = "rustix deprecated it for the flag FILES, which is not used; the successor is unsafe"
 )]
-fn private(stage: &Path) -> io::Result<()> {
+pub(super) fn private(stage: &Path) -> io::Result<()> {
     rustix::thread::unshare(UnshareFlags::NEWNS | UnshareFlags::FS)?;
     mount_change(
         "/",

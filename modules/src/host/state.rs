@@ -22,7 +22,20 @@ pub struct State {
 #[derive(Debug)]
 pub struct Lock {
     _file: File,
-    holder: PathBuf,
+    joined: bool,
+}
+
+/// How long it may take until who has taken the lock has said so.
+const SETTLE: Duration = Duration::from_millis(500);
+/// A holder that has not said who it is.
+const UNKNOWN: &str = "unknown";
+
+impl Lock {
+    /// Whether another conversation of the same run had it already.
+    #[must_use]
+    pub fn is_joined(&self) -> bool {
+        self.joined
+    }
 }
 
 impl State {
@@ -69,7 +82,8 @@ impl State {
         Ok(())
     }
 
-    /// Takes the lock, waiting for it if it is held.
+    /// Takes the lock, waiting for it if another run holds it. Conversations of the same run share it: a machine that the
+    /// inventory knows by two names is worked on under both.
     ///
     /// # Errors
     /// With who holds it when the time is over, or why it cannot be taken.
@@ -82,23 +96,39 @@ impl State {
             .open(self.dir.join("lock"))
             .map_err(unfit)?;
         let holder = self.dir.join("holder");
-        let deadline = Instant::now() + timeout;
+        let deadline = Instant::now() + timeout.max(SETTLE);
         loop {
             match file.try_lock() {
-                Ok(()) => break,
-                Err(TryLockError::Error(error)) => return Err(unfit(error)),
-                Err(TryLockError::WouldBlock) if Instant::now() < deadline => {
-                    std::thread::sleep(Duration::from_millis(50).min(timeout));
+                Ok(()) => {
+                    let lines = format!("{who}\n{run}\n{}\n", clock::now());
+                    fs::write(&holder, lines).map_err(unfit)?;
+                    // Who is of the same run may come in; nobody else can.
+                    file.lock_shared().map_err(unfit)?;
+                    return Ok(Lock {
+                        _file: file,
+                        joined: false,
+                    });
                 }
-                Err(TryLockError::WouldBlock) => return Err(Refusal::Locked(read_holder(&holder))),
+                Err(TryLockError::Error(error)) => return Err(unfit(error)),
+                Err(TryLockError::WouldBlock) => {}
             }
+            let held_by = read_holder(&holder);
+            if held_by.run == run && file.try_lock_shared().is_ok() {
+                // It may have been let go and taken by another meanwhile.
+                if read_holder(&holder).run == run {
+                    return Ok(Lock {
+                        _file: file,
+                        joined: true,
+                    });
+                }
+                file.unlock().map_err(unfit)?;
+            }
+            let other = held_by.run != run && held_by.run != UNKNOWN;
+            if Instant::now() >= deadline || other && timeout.is_zero() {
+                return Err(Refusal::Locked(held_by));
+            }
+            std::thread::sleep(Duration::from_millis(20));
         }
-        let lines = format!("{who}\n{run}\n{}\n", clock::now());
-        fs::write(&holder, lines).map_err(unfit)?;
-        Ok(Lock {
-            _file: file,
-            holder,
-        })
     }
 
     /// Handlers that were notified and have not run yet, with the run that notified them.
@@ -174,13 +204,6 @@ impl State {
     }
 }
 
-impl Drop for Lock {
-    fn drop(&mut self) {
-        // While the lock is still held; a stale file is only ever read by whoever finds the lock held.
-        let _ = fs::remove_file(&self.holder);
-    }
-}
-
 /// Whether a run's name can be a directory's.
 #[must_use]
 pub fn is_run_name(run: &str) -> bool {
@@ -194,7 +217,7 @@ pub fn is_run_name(run: &str) -> bool {
 fn read_holder(path: &Path) -> Locked {
     let text = fs::read_to_string(path).unwrap_or_default();
     let mut lines = text.lines().map(str::to_owned);
-    let mut next = || lines.next().unwrap_or_else(|| "unknown".to_owned());
+    let mut next = || lines.next().unwrap_or_else(|| UNKNOWN.to_owned());
     Locked {
         who: next(),
         run: next(),
@@ -220,7 +243,14 @@ mod tests {
             (locked.who.as_str(), locked.run.as_str()),
             ("ann@desk", "r1")
         );
+        let again = state.lock("ann@desk", "r1", Duration::ZERO).unwrap();
+        assert!(again.is_joined() && !lock.is_joined());
         drop(lock);
+        assert!(matches!(
+            state.lock("bob@desk", "r2", Duration::ZERO),
+            Err(Refusal::Locked(_))
+        ));
+        drop(again);
         state.lock("bob@desk", "r2", Duration::ZERO).unwrap();
     }
 

@@ -55,6 +55,9 @@ impl Host {
     }
 }
 
+/// The host's own name.
+const HOSTNAME: &str = "kernel.hostname";
+
 /// A key with dots, as sysctl(8) prints it: the first separator decides which one separates.
 fn dotted(key: &str) -> String {
     match key.find(['.', '/']) {
@@ -101,7 +104,11 @@ pub(super) fn read(key: &str) -> Result<Option<String>, Fault> {
 
 /// Sets one key and reads it back: the kernel clamps some values without a word.
 pub(super) fn write(key: &str, value: &str) -> Result<(), Fault> {
-    let written = fs::write(path(key)?, format!("{value}\n"));
+    let written = match key {
+        // A container whose `/proc/sys` is read-only may still have a name of its own.
+        HOSTNAME => rustix::system::sethostname(value.as_bytes()).map_err(io::Error::from),
+        _ => fs::write(path(key)?, format!("{value}\n")),
+    };
     if let Err(error) = written {
         return Err(match error.kind() {
             // Some keys answer so to a value that names nothing (`tcp_congestion_control`).
@@ -126,6 +133,9 @@ pub(super) fn write(key: &str, value: &str) -> Result<(), Fault> {
 /// Whether a key could be set, without setting it.
 fn writable(key: &str) -> Result<(), Fault> {
     use rustix::fs::{Access, access};
+    if key == HOSTNAME {
+        return Ok(());
+    }
     match access(path(key)?, Access::WRITE_OK) {
         Err(rustix::io::Errno::ROFS | rustix::io::Errno::ACCESS | rustix::io::Errno::PERM) => {
             Err(read_only(key))

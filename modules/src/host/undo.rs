@@ -8,14 +8,16 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use fleet_wire::{Entry, Meta, Undone, UndoneEffect, UndoneState, UnitAction, What};
+use fleet_wire::{
+    AccountLine, Entry, Meta, SettingKind, Undone, UndoneEffect, UndoneState, UnitAction, What,
+};
 
 use super::body::Body;
 use super::files::{self, Attributes, Found, Place, Refused};
 use super::journal::{Intent, Lines, Record, word};
 use super::reading::{entry_of, same};
 use super::users::Names;
-use super::{Fault, Host, State, packages, sysctl, units};
+use super::{Fault, Host, State, accounts, packages, settings, sysctl, units};
 
 /// How one effect's undoing went.
 #[derive(Debug, PartialEq, Eq)]
@@ -47,6 +49,23 @@ impl Host {
 /// Undoes a run and ends its journal.
 #[must_use]
 pub fn rollback(state: &State, run: &str) -> Undone {
+    // A machine with several names has a journal of the run for each.
+    let of_run = format!("{run}_");
+    let mut runs: Vec<String> = state.runs();
+    runs.retain(|name| name == run || name.starts_with(&of_run));
+    let mut ends = runs.iter().rev().map(|run| one(state, run));
+    let Some(mut undone) = ends.next() else {
+        return one(state, run);
+    };
+    for other in ends {
+        undone.state = undone.state.worse(other.state);
+        undone.effects.extend(other.effects);
+    }
+    undone.run = run.to_owned();
+    undone
+}
+
+fn one(state: &State, run: &str) -> Undone {
     match undo(state, run) {
         Ok((mut undone, mut lines)) => {
             if let Err(fault) = lines.end(undone.state) {
@@ -214,13 +233,12 @@ trait Note {
 impl Note for Undone {
     /// Adds an effect; the worst state stays.
     fn note(&mut self, effect: String, problem: Option<String>, state: UndoneState) {
-        let rank = |state: UndoneState| match state {
-            UndoneState::RollbackFailed => 2,
-            UndoneState::RollbackConflict => 1,
-            _ => 0,
-        };
-        if rank(state) > rank(self.state) {
-            self.state = state;
+        // What went as it should says nothing about the whole.
+        if matches!(
+            state,
+            UndoneState::RollbackFailed | UndoneState::RollbackConflict
+        ) {
+            self.state = self.state.worse(state);
         }
         self.effects.push(UndoneEffect { effect, problem });
     }
@@ -309,6 +327,13 @@ impl Machine<'_> {
                 revert_package(name, before.as_deref(), &self.brought)
             }
             What::Command { .. } => Ok(Reverted::Never("what a command did cannot be undone")),
+            What::Account { lines, .. } => revert_account(lines),
+            What::Setting {
+                kind,
+                name,
+                before,
+                after,
+            } => revert_setting(*kind, name, before, after),
         }
     }
 
@@ -462,6 +487,52 @@ fn revert_sysctl(key: &str, before: &str, after: &str) -> Result<Reverted, Fault
         None => Err(Fault::new(format!(
             "there is no kernel parameter {key} any more"
         ))),
+    }
+}
+
+fn revert_setting(
+    kind: SettingKind,
+    name: &str,
+    before: &str,
+    after: &str,
+) -> Result<Reverted, Fault> {
+    let now = settings::read(kind, name)?;
+    if settings::same(kind, &now, before) {
+        return Ok(Reverted::Already);
+    }
+    if settings::same(kind, &now, after) {
+        return settings::write(kind, name, &now, before).map(|()| Reverted::Now);
+    }
+    Ok(Reverted::Conflict(
+        "somebody else has changed it since, so it was left as it is".to_owned(),
+    ))
+}
+
+/// Puts each line back that is as the run left it.
+fn revert_account(lines: &[AccountLine]) -> Result<Reverted, Fault> {
+    let (mut back, mut theirs) = (Vec::new(), Vec::new());
+    for line in lines.iter().rev() {
+        let now = accounts::line(line)?;
+        if now == line.before {
+            continue;
+        }
+        match now == line.after {
+            true => back.push(AccountLine {
+                path: line.path.clone(),
+                before: now,
+                after: line.before.clone(),
+            }),
+            false => theirs.push(line.path.as_str()),
+        }
+    }
+    accounts::write(&back)?;
+    match (back.is_empty(), theirs.is_empty()) {
+        (_, false) => Ok(Reverted::Conflict(format!(
+            "somebody else has changed its line since, so it was left as it is, in {}",
+            theirs.join(", ")
+        ))),
+        (true, true) => Ok(Reverted::Already),
+        (false, true) => Ok(Reverted::Now),
     }
 }
 

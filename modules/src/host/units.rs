@@ -46,6 +46,8 @@ pub struct UnitState {
     pub drop_ins: Vec<String>,
     /// `simple`, `forking`, `notify`, `oneshot`, …; empty where the unit is no service.
     pub kind: String,
+    /// All that systemd says of the unit, in its own words.
+    pub properties: Vec<(String, String)>,
 }
 
 impl UnitState {
@@ -115,7 +117,7 @@ impl Host {
         let missing = !unit.is_empty() && !state.exists();
         if missing && !self.open() {
             return Err(Fault::new(format!(
-                "there is no unit `{unit}` on this host: check its name, or install what brings it first"
+                "Could not find the requested service {unit}: host has no such unit: check its name, or install what brings it first"
             )));
         }
         let loads = matches!(
@@ -256,8 +258,7 @@ fn becomes(state: &mut UnitState, action: UnitAction) {
 /// What systemd says of a unit now.
 pub(super) fn show(unit: &str) -> Result<UnitState, Fault> {
     present()?;
-    const PROPERTIES: &str = "--property=Id,LoadState,ActiveState,SubState,UnitFileState,MainPID,NeedDaemonReload,FragmentPath,CanReload,Type,DropInPaths";
-    let output = read_only(&["systemctl", "show", PROPERTIES, "--", unit])?;
+    let output = read_only(&["systemctl", "show", "--", unit])?;
     if !output.ok() {
         return Err(Fault::new(format!(
             "cannot ask systemd about {unit}: {}",
@@ -303,6 +304,7 @@ fn drop_ins_missed(state: &UnitState) -> bool {
 fn parse(text: &str) -> UnitState {
     let mut state = UnitState::default();
     for (name, value) in text.lines().filter_map(|line| line.split_once('=')) {
+        state.properties.push((name.to_owned(), value.to_owned()));
         let field = match name {
             "Id" => &mut state.id,
             "LoadState" => &mut state.load,

@@ -41,6 +41,19 @@ struct Group {
 }
 
 impl Names {
+    /// The users and groups of these databases; none to read the machine's own when they are needed.
+    pub(super) fn of(passwd: Option<Vec<u8>>, group: Option<Vec<u8>>) -> Self {
+        let names = Self::default();
+        if let Some(passwd) = passwd {
+            // The cell is new.
+            let _ = names.users.set(parsed(&passwd, user_of));
+        }
+        if let Some(group) = group {
+            let _ = names.groups.set(parsed(&group, group_of));
+        }
+        names
+    }
+
     pub(super) fn user(&self, name_or_number: &str) -> Option<User> {
         let number = name_or_number.parse().ok();
         let known = self.users.get_or_init(|| lines("/etc/passwd", user_of));
@@ -174,8 +187,11 @@ pub(super) fn acting<T: Send>(
 }
 
 fn lines<T>(path: &str, parse: fn(&str) -> Option<T>) -> Vec<T> {
-    let text = fs::read(path).unwrap_or_default();
-    String::from_utf8_lossy(&text)
+    parsed(&fs::read(path).unwrap_or_default(), parse)
+}
+
+fn parsed<T>(text: &[u8], parse: fn(&str) -> Option<T>) -> Vec<T> {
+    String::from_utf8_lossy(text)
         .lines()
         .filter_map(parse)
         .collect()

@@ -7,10 +7,13 @@ use serde_json::{Value, json};
 use super::facts::date_time;
 use crate::args::{Bool, Text};
 use crate::glob;
-use crate::host::{Command, Fault, Host, Output, words};
+use crate::host::{Command, Entry, Fault, Host, Output, words};
 use crate::module::{ArgumentError, Module, Report, Status, Task};
 
 pub(super) static MODULE: Module = Module::of::<Run>();
+
+/// What a command has to say for itself that failed, in Ansible's words.
+const NON_ZERO: &str = "The command exited with a non-zero return code.";
 
 /// Runs a command without a shell: no pipes, no redirections, no patterns.
 ///
@@ -40,9 +43,8 @@ struct Run {
     /// Fill in `$VARIABLE`, `${VARIABLE}` and `~` in the words.
     #[serde(default = "yes")]
     expand_argument_vars: Bool,
-    /// Taken for Ansible's sake; it does nothing there either.
-    #[serde(default, rename = "executable")]
-    _executable: Option<Text>,
+    /// Taken for Ansible's sake; it does nothing there either, but for a warning.
+    executable: Option<Text>,
     /// Taken for Ansible's sake; it does nothing there either.
     #[serde(default, rename = "warn")]
     _warn: Option<Bool>,
@@ -68,9 +70,9 @@ impl Task for Run {
             .as_ref()
             .map_or_else(|| argv.join(" "), ToString::to_string);
         if *self.expand_argument_vars {
-            argv = argv.into_iter().map(|word| expanded(host, &word)).collect();
+            argv = argv.into_iter().map(|word| host.filled(&word)).collect();
         }
-        Execution {
+        let execution = Execution {
             cmd: json!(argv),
             argv,
             line,
@@ -80,8 +82,17 @@ impl Task for Run {
             stdin: self.stdin.as_deref(),
             stdin_newline: *self.stdin_add_newline,
             strip: *self.strip_empty_ends,
+        };
+        let mut report = execution.run(host)?;
+        if let Some(shell) = &self.executable {
+            let warning = format!(
+                "As of Ansible 2.4, the parameter 'executable' is no longer supported with the 'command' module. Not using '{shell}'."
+            );
+            report
+                .fields
+                .insert("warnings".to_owned(), json!([warning]));
         }
-        .run(host)
+        Ok(report)
     }
 }
 
@@ -91,7 +102,7 @@ impl Run {
             (Some(_), Some(_)) => {
                 return Err(ArgumentError::of(
                     "argv",
-                    "it does not go with a command line",
+                    "parameters are mutually exclusive: cmd|argv",
                 ));
             }
             (Some(line), None) => {
@@ -101,7 +112,10 @@ impl Run {
             (None, None) => Vec::new(),
         };
         match argv.is_empty() {
-            true => Err(ArgumentError::of("cmd", "no command is given")),
+            true => Err(ArgumentError::of(
+                "cmd",
+                "one of the following is required: _raw_params, cmd, argv",
+            )),
             false => Ok(argv),
         }
     }
@@ -123,10 +137,24 @@ pub(super) struct Execution<'a> {
 
 impl Execution<'_> {
     pub(super) fn run(self, host: &mut Host) -> Result<Report, Fault> {
-        let chdir = self.chdir.map(|dir| PathBuf::from(expanded(host, dir)));
-        if let Some(message) = self.skips(host, chdir.as_deref())? {
-            let fields = json!({"cmd": self.cmd, "rc": 0, "stdout": format!("skipped, since {message}"), "stderr": "", "stdout_lines": [], "stderr_lines": [], "msg": format!("Did not run command since {message}")});
-            return Ok(Report::of(fields).with_status(Status::Skipped));
+        let chdir = self.chdir.map(|dir| PathBuf::from(host.filled(dir)));
+        if let Some(dir) = &chdir
+            && !host.open()
+            && !matches!(host.entry(&host.resolve(dir)?)?, Entry::Dir(_))
+        {
+            let message = format!(
+                "Unable to change directory before execution: {} is no directory",
+                dir.display()
+            );
+            return Err(not_run(message, &self.cmd));
+        }
+        if let Some(because) = self.skips(host, chdir.as_deref())? {
+            let did = if host.planning() { "Would" } else { "Did" };
+            let shown = because.replace('\'', "");
+            let mut fields = unrun(&self.cmd, &format!("{did} not run command since {because}"));
+            fields["stdout"] = format!("skipped, since {shown}").into();
+            fields["stdout_lines"] = json!([fields["stdout"]]);
+            return Ok(Report::of(fields));
         }
         let stdin = self.stdin.map(|text| {
             let mut bytes = text.as_bytes().to_vec();
@@ -142,15 +170,29 @@ impl Execution<'_> {
             line: self.line,
         };
         let start = SystemTime::now();
-        let Some(output) = host.command(command)? else {
-            return Ok(Report::of(json!({"cmd": self.cmd})).with_status(Status::Unknown));
+        let program = command.argv[0].clone();
+        let ran = host.command(command).map_err(|fault| {
+            match fault.message.starts_with(&format!("cannot run {program}")) {
+                true => not_run(format!("Error executing command: {fault}"), &program.into())
+                    .with("rc", 2),
+                false => fault,
+            }
+        })?;
+        let Some(output) = ran else {
+            let mut fields = unrun(&self.cmd, "Command would have run if not in check mode");
+            // Conditions that were looked at say that it would change something.
+            match self.creates.or(self.removes) {
+                Some(_) => fields["changed"] = true.into(),
+                None => fields["skipped"] = true.into(),
+            }
+            return Ok(Report::of(fields).with_status(Status::Unknown));
         };
         let fields = result(self.cmd, &output, self.strip, start, SystemTime::now());
         let report = Report::of(fields);
         if output.ok() {
             return Ok(report);
         }
-        let mut fault = Fault::new("non-zero return code");
+        let mut fault = Fault::new(NON_ZERO);
         fault.fields = report.fields;
         Err(fault)
     }
@@ -158,7 +200,7 @@ impl Execution<'_> {
     /// Why it is not run: `/x exists`.
     fn skips(&self, host: &Host, chdir: Option<&Path>) -> Result<Option<String>, Fault> {
         let found = |path: &str| {
-            let path = PathBuf::from(expanded(host, path));
+            let path = PathBuf::from(host.filled(path));
             let from = chdir.unwrap_or(&host.user().home);
             glob::first(host, &from.join(path))
         };
@@ -176,6 +218,23 @@ impl Execution<'_> {
         }
         Ok(None)
     }
+}
+
+/// What `register` sees of a command that was not run.
+fn unrun(cmd: &Value, message: &str) -> Value {
+    json!({
+        "cmd": cmd, "rc": 0, "msg": message, "start": null, "end": null, "delta": null,
+        "stdout": "", "stderr": "", "stdout_lines": [], "stderr_lines": [],
+    })
+}
+
+/// A command that could not be run at all.
+fn not_run(message: String, cmd: &Value) -> Fault {
+    let fields = Report::of(unrun(cmd, "")).fields;
+    let mut fault = Fault::new(message);
+    fault.fields.extend(fields);
+    fault.fields.remove("rc");
+    fault
 }
 
 fn result(cmd: Value, output: &Output, strip: bool, start: SystemTime, end: SystemTime) -> Value {
@@ -199,7 +258,7 @@ fn result(cmd: Value, output: &Output, strip: bool, start: SystemTime, end: Syst
         "start": stamp(start),
         "end": stamp(end),
         "delta": format!("{}:{:02}:{:02}.{rest:06}", seconds / 3600, seconds / 60 % 60, seconds % 60),
-        "msg": if output.ok() { "" } else { "non-zero return code" },
+        "msg": if output.ok() { "" } else { NON_ZERO },
     });
     if output.cut {
         fields["warnings"] = json!([
@@ -209,103 +268,59 @@ fn result(cmd: Value, output: &Output, strip: bool, start: SystemTime, end: Syst
     fields
 }
 
-/// Fills in variables and a leading `~`, as Python's `expandvars` and `expanduser` do; what is not known stays.
-fn expanded(host: &Host, word: &str) -> String {
-    let user = host.user();
-    let variable = |name: &str| {
-        let set = host.environment().iter().find(|(known, _)| known == name);
-        set.map(|(_, value)| value.clone()).or_else(|| match name {
-            "HOME" => Some(user.home.display().to_string()),
-            "USER" | "LOGNAME" => Some(user.name.clone()),
-            "SHELL" => Some(user.shell.display().to_string()),
-            _ => None,
-        })
-    };
-    let word = with_variables(word, variable);
-    let Some(rest) = word.strip_prefix('~') else {
-        return word;
-    };
-    let (name, tail) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-    let home = match name {
-        "" => variable("HOME"),
-        name => home_of(host, name),
-    };
-    home.map_or_else(
-        || word.clone(),
-        |home| format!("{}{tail}", home.trim_end_matches('/')),
-    )
-}
-
-fn home_of(host: &Host, name: &str) -> Option<String> {
-    let passwd = host.read(Path::new("/etc/passwd")).ok()??;
-    let passwd = String::from_utf8_lossy(&passwd);
-    let mut accounts = passwd
-        .lines()
-        .map(|line| line.split(':').collect::<Vec<_>>());
-    let account = accounts.find(|fields| fields.len() == 7 && fields[0] == name)?;
-    Some(account[5].to_owned())
-}
-
-fn with_variables(word: &str, variable: impl Fn(&str) -> Option<String>) -> String {
-    let mut out = String::new();
-    let mut rest = word;
-    while let Some(at) = rest.find('$') {
-        out.push_str(&rest[..at]);
-        let after = &rest[at + 1..];
-        let end = |text: &str| {
-            text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_')
-                .unwrap_or(text.len())
-        };
-        let (name, length) = match after
-            .strip_prefix('{')
-            .and_then(|inner| inner.split_once('}'))
-        {
-            Some((name, _)) => (name, name.len() + 2),
-            None => (&after[..end(after)], end(after)),
-        };
-        match variable(name) {
-            Some(value) => out.push_str(&value),
-            None => out.push_str(&rest[at..=at + length]),
-        }
-        rest = &after[length..];
-    }
-    out.push_str(rest);
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::{Duration, UNIX_EPOCH};
 
     use serde_json::{Value, json};
 
-    use super::{MODULE, result, with_variables};
+    use super::{MODULE, result};
     use crate::host::{Host, Output};
     use crate::module::Status;
 
-    fn plan(args: Value) -> Option<Status> {
-        (MODULE.run)(args, &mut Host::plan()).unwrap().status
+    /// The status and the message in a plan.
+    fn plan(args: Value) -> (Option<Status>, String) {
+        let report = (MODULE.run)(args, &mut Host::plan()).unwrap();
+        let message = report.fields["msg"].as_str().unwrap().to_owned();
+        (report.status, message)
     }
 
     #[test]
     fn a_plan_knows_only_what_creates_and_removes_say() {
-        assert_eq!(plan(json!({"cmd": "reboot"})), Some(Status::Unknown));
+        let would = |because: &str| (None, format!("Would not run command since {because}"));
+        let unknown = || {
+            let message = "Command would have run if not in check mode".to_owned();
+            (Some(Status::Unknown), message)
+        };
+        for (args, told) in [
+            (json!({"cmd": "reboot"}), unknown()),
+            (
+                json!({"cmd": "reboot", "creates": "/etc/passw*"}),
+                would("'/etc/passw*' exists"),
+            ),
+            (json!({"cmd": "reboot", "creates": "/no/such"}), unknown()),
+            (
+                json!({"cmd": "reboot", "removes": "/no/such"}),
+                would("'/no/such' does not exist"),
+            ),
+            (
+                json!({"cmd": "reboot", "chdir": "/etc", "removes": "passwd"}),
+                unknown(),
+            ),
+        ] {
+            assert_eq!(plan(args.clone()), told, "{args}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_run_is_told() {
+        let fault = |args| (MODULE.run)(args, &mut Host::plan()).unwrap_err();
+        let chdir = fault(json!({"cmd": "ls", "chdir": "/no/such"}));
         assert_eq!(
-            plan(json!({"cmd": "reboot", "creates": "/etc/passw*"})),
-            Some(Status::Skipped)
+            chdir.message,
+            "Unable to change directory before execution: /no/such is no directory"
         );
-        assert_eq!(
-            plan(json!({"cmd": "reboot", "creates": "/no/such"})),
-            Some(Status::Unknown)
-        );
-        assert_eq!(
-            plan(json!({"cmd": "reboot", "removes": "/no/such"})),
-            Some(Status::Skipped)
-        );
-        assert_eq!(
-            plan(json!({"cmd": "reboot", "chdir": "/etc", "removes": "passwd"})),
-            Some(Status::Unknown)
-        );
+        assert_eq!(chdir.fields["stdout"], "");
     }
 
     #[test]
@@ -343,26 +358,15 @@ mod tests {
     }
 
     #[test]
-    fn variables_are_filled_in_where_they_are_known() {
-        let known = |name: &str| (name == "HOME").then(|| "/root".to_owned());
-        for (word, filled) in [
-            ("$HOME/x", "/root/x"),
-            ("${HOME}x", "/rootx"),
-            ("$HOMEX ${NO} $", "$HOMEX ${NO} $"),
-            ("a$b", "a$b"),
-            ("${HOME", "${HOME"),
-        ] {
-            assert_eq!(with_variables(word, known), filled);
-        }
-    }
-
-    #[test]
     fn a_command_is_given_once() {
         let refused = |args: Value| (MODULE.check)(&args).unwrap_err().to_string();
-        assert_eq!(refused(json!({})), "argument `cmd`: no command is given");
+        assert_eq!(
+            refused(json!({})),
+            "argument `cmd`: one of the following is required: _raw_params, cmd, argv"
+        );
         assert_eq!(
             refused(json!({"cmd": "a", "argv": ["b"]})),
-            "argument `argv`: it does not go with a command line"
+            "argument `argv`: parameters are mutually exclusive: cmd|argv"
         );
         assert!(refused(json!({"cmd": "a 'b"})).contains("not closed"));
         assert!((MODULE.check)(&json!({"_raw_params": "a b"})).is_ok());

@@ -1,54 +1,54 @@
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
-use sha1::{Digest, Sha1};
-
+use super::edited::{self, with_attributes};
 use super::file::report;
 use crate::args::{Bool, Mode, Text};
-use crate::host::{Body, Entry, Fault, Host, Put, To, Validate};
+use crate::checksum::Algorithm;
+use crate::host::{Body, Entry, Fault, Host, Meta, Put, To, Validate};
 use crate::module::{ArgumentError, Module, Report, Task};
 
 pub(super) static MODULE: Module = Module::of::<Copy>();
 
-/// Puts a file with a given content in place, whole or not at all. A `template` that was rendered comes here, too.
-#[derive(Debug, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
-struct Copy {
-    /// Where, absolute. A directory, or a path that ends with `/`, gets a file of the source's name.
-    dest: Text,
-    /// The source: a file of the controller, or of the host with `remote_src`.
-    src: Option<Text>,
-    /// The content itself, instead of a source.
-    content: Option<Text>,
-    /// The source is on the host.
-    #[serde(default)]
-    remote_src: Bool,
-    /// The permissions: `"0644"`, `u=rw,g=r,o=r`, or `preserve` for the source's own.
-    mode: Option<Mode>,
-    /// The permissions of directories that are made.
-    directory_mode: Option<Mode>,
-    /// The owning user.
-    owner: Option<Text>,
-    /// The owning group.
-    group: Option<Text>,
-    /// A command that must accept the file before it is put in place: `visudo -cf %s` sees the staged file,
-    /// `nginx -t` (without `%s`) sees the whole configuration with the staged file in it.
-    validate: Option<Text>,
-    /// Say where the old content is kept. It is kept in any case, outside of the configuration.
-    #[serde(default)]
-    backup: Bool,
-    /// Replace a file that is there. Without it a file that is there is left as it is.
-    #[serde(default = "yes")]
-    force: Bool,
-    /// Where `dest` is a link, write to what it points to. Without it the link is replaced.
-    #[serde(default)]
-    follow: Bool,
-    /// Links in a source directory of the controller are followed: decided there.
-    #[expect(dead_code, reason = "the controller reads it")]
-    local_follow: Option<Bool>,
-    /// SHA-1 of the content, which is compared before anything is written.
-    checksum: Option<Text>,
+const CONTENT_INTO_DIRECTORY: &str = "can not use content with a dir as dest";
+
+with_attributes! {
+    /// Puts a file with a given content in place, whole or not at all. A `template` that was rendered comes here, too.
+    struct Copy {
+        /// Where. A directory, or a path that ends with `/`, gets a file of the source's name.
+        dest: Text,
+        /// The source: a file of the controller, or of the host with `remote_src`.
+        src: Option<Text>,
+        /// The content itself, instead of a source.
+        content: Option<Text>,
+        /// The source is on the host.
+        #[serde(default)]
+        remote_src: Bool,
+        /// The permissions of directories that are made.
+        directory_mode: Option<Mode>,
+        /// A command that must accept the file before it is put in place: `visudo -cf %s` sees the staged file,
+        /// `nginx -t` (without `%s`) sees the whole configuration with the staged file in it.
+        validate: Option<Text>,
+        /// Say where the old content is kept. It is kept in any case, outside of the configuration.
+        #[serde(default)]
+        backup: Bool,
+        /// Replace a file that is there. Without it a file that is there is left as it is.
+        #[serde(default = "yes")]
+        force: Bool,
+        /// Where `dest` is a link, write to what it points to. Without it the link is replaced.
+        #[serde(default)]
+        follow: Bool,
+        /// Links in a source directory are followed. Without it they are made as links.
+        #[serde(default = "yes")]
+        local_follow: Bool,
+        /// SHA-1 of the content, which is compared before anything is written.
+        checksum: Option<Text>,
+        /// Decrypt a source that is encrypted: decided on the controller.
+        #[serde(default, rename = "decrypt")]
+        _decrypt: Option<Bool>,
+        /// The source's name, where the content came by another.
+        #[serde(default)]
+        _original_basename: Option<Text>,
+    }
 }
 
 fn yes() -> Bool {
@@ -57,30 +57,29 @@ fn yes() -> Bool {
 
 impl Task for Copy {
     const NAME: &'static str = "copy";
-    const ARGUMENT_ALIASES: &'static [(&'static str, &'static str)] = &[("thirsty", "force")];
+    const ARGUMENT_ALIASES: &'static [(&'static str, &'static str)] =
+        &[("thirsty", "force"), ("attr", "attributes")];
 
     fn check(&self) -> Result<(), ArgumentError> {
         if self.content.is_some() && self.src.is_some() {
             return Err(ArgumentError::of(
                 "content",
-                "it cannot stand beside `src`: the content comes from one of them",
+                "src and content are mutually exclusive",
             ));
         }
-        if self.content.is_none() && self.src.is_none() {
-            return Err(ArgumentError::of("src", "it is required, or `content`"));
+        let source = self.src.as_ref().is_some_and(|src| !src.is_empty());
+        if self.content.is_none() && !source {
+            return Err(ArgumentError::of("src", "src (or content) is required"));
         }
         if self.content.is_some() && self.dest.ends_with('/') {
-            return Err(ArgumentError::of(
-                "dest",
-                "with `content` it must be a file's path, and it ends with /",
-            ));
+            return Err(ArgumentError::of("dest", CONTENT_INTO_DIRECTORY));
         }
         Ok(())
     }
 
     fn run(self, host: &mut Host) -> Result<Report, Fault> {
         if let (true, Some(src)) = (self.remote_src.0, &self.src) {
-            let src = host.resolve(Path::new(&**src))?;
+            let src = host.resolve(&host.expand(src))?;
             if let Entry::Dir(_) = host.entry(&src)? {
                 return self.tree(host, &src);
             }
@@ -92,20 +91,31 @@ impl Task for Copy {
             Some(Mode::Preserve) => preserved.map(Mode::Octal),
             other => other.clone(),
         };
+        let before = host.entry(&dest)?;
         self.file(host, &dest, body.clone(), mode)?;
         let mut told = report(host, &dest.to_string_lossy(), &dest)?;
         told.fields
             .insert("dest".to_owned(), dest.to_string_lossy().into());
-        if let Body::Bytes(bytes) = &body {
-            told.fields
-                .insert("checksum".to_owned(), sha1(bytes).into());
+        if let Some(src) = &self.src {
+            told.fields.insert("src".to_owned(), (**src).into());
         }
-        if let Some(kept) = host.backup_of(&dest).filter(|_| self.backup.0) {
-            told.fields
-                .insert("backup_file".to_owned(), kept.to_string_lossy().into());
+        if let Body::Bytes(bytes) = &body {
+            let sum = Algorithm::Sha1.sum(bytes);
+            told.fields.insert("checksum".to_owned(), sum.into());
+            if !same_content(&before, &host.entry(&dest)?) {
+                let sum = Algorithm::Md5.sum(bytes);
+                told.fields.insert("md5sum".to_owned(), sum.into());
+            }
+        }
+        if *self.backup {
+            edited::tell_backup(host, &dest, "backup_file", &mut told.fields);
         }
         Ok(told)
     }
+}
+
+fn same_content(a: &Entry, b: &Entry) -> bool {
+    matches!((a, b), (Entry::File(_, a), Entry::File(_, b)) if a.sha256 == b.sha256)
 }
 
 impl Copy {
@@ -115,12 +125,11 @@ impl Copy {
             return Ok((content.0.as_str().into(), None));
         }
         if let (true, Some(src)) = (self.remote_src.0, &self.src) {
-            let path = host.resolve(Path::new(&**src))?;
+            let path = host.resolve(&host.expand(src))?;
             return match (host.entry(&path)?, host.read(&path)?) {
                 (Entry::File(meta, _), Some(bytes)) => Ok((bytes.into(), Some(meta.mode))),
-                _ => Err(Fault::new(format!(
-                    "the source {src} does not exist on this host"
-                ))),
+                (Entry::Absent, _) => Err(Fault::new(format!("Source {src} not found"))),
+                _ => Err(Fault::new(format!("Source {src} is no regular file"))),
             };
         }
         let body = host
@@ -134,21 +143,23 @@ impl Copy {
             return Ok(());
         };
         let is = match body {
-            Body::Bytes(bytes) => sha1(bytes),
-            _ => sha1(&host.blob()?.unwrap_or_default()),
+            Body::Bytes(bytes) => Algorithm::Sha1.sum(bytes),
+            _ => Algorithm::Sha1.sum(&host.blob()?.unwrap_or_default()),
         };
         if is.eq_ignore_ascii_case(wanted) {
             Ok(())
         } else {
             Err(Fault::new(format!(
-                "the content's SHA-1 is {is}, not {wanted} as `checksum` says"
-            )))
+                "Copied file does not match the expected checksum: the content's SHA-1 is {is}, not {wanted}"
+            ))
+            .with("checksum", is)
+            .with("expected_checksum", &**wanted))
         }
     }
 
     /// The file's own path; makes the directory of a path that ends with `/`.
     fn destination(&self, host: &mut Host) -> Result<PathBuf, Fault> {
-        let dest = PathBuf::from(&*self.dest);
+        let dest = host.expand(&self.dest);
         let end = host.resolve(&dest)?;
         let there = host.entry(&end)?;
         let name = self
@@ -158,6 +169,9 @@ impl Copy {
         let slash = self.dest.ends_with('/');
         if let (Entry::Dir(_), Some(name)) = (&there, name) {
             return Ok(end.join(name));
+        }
+        if let Entry::Dir(_) = &there {
+            return Err(Fault::new(CONTENT_INTO_DIRECTORY));
         }
         if let (Entry::Absent, true, Some(name)) = (&there, slash, name) {
             self.directory(host, &end)?;
@@ -195,6 +209,15 @@ impl Copy {
         if !self.force.0 && host.entry(&host.resolve(dest)?)? != Entry::Absent {
             return Ok(());
         }
+        if let Some(above) = dest.parent()
+            && !host.open()
+            && host.entry(&host.resolve(above)?)? == Entry::Absent
+        {
+            return Err(Fault::new(format!(
+                "Destination directory {} does not exist: create it first (`file` with `state: directory`)",
+                above.display()
+            )));
+        }
         let to = To::File {
             content: Some(body),
             mode,
@@ -208,13 +231,13 @@ impl Copy {
             path: dest.to_owned(),
             to,
             validate,
-        })
-        .map(drop)
+        })?;
+        self.attributes().labels.set(host, dest).map(drop)
     }
 
     /// Copies a directory of the host: itself, or only what is in it where the source ends with `/`.
     fn tree(&self, host: &mut Host, src: &Path) -> Result<Report, Fault> {
-        let mut dest = PathBuf::from(&*self.dest);
+        let mut dest = host.expand(&self.dest);
         let whole = self.src.as_ref().is_some_and(|src| !src.ends_with('/'));
         if let (true, Some(name)) = (whole, src.file_name()) {
             dest.push(name);
@@ -231,23 +254,34 @@ impl Copy {
             let (from, to) = (src.join(&name), dest.join(&name));
             match host.entry(&from)? {
                 Entry::Dir(_) => self.copy_dir(host, &from, &to)?,
-                Entry::Link(target) => drop(host.put(Put {
+                Entry::Link(target) if !*self.local_follow => drop(host.put(Put {
                     path: to,
                     to: To::Link { target },
                     validate: None,
                 })?),
-                Entry::File(meta, _) => {
-                    let mode = match &self.mode {
-                        Some(Mode::Preserve) => Some(Mode::Octal(meta.mode)),
-                        other => other.clone(),
-                    };
-                    let bytes = host.read(&from)?.unwrap_or_default();
-                    self.file(host, &to, bytes.into(), mode)?;
+                Entry::Link(_) => {
+                    let end = host.resolve(&from)?;
+                    match host.entry(&end)? {
+                        Entry::Dir(_) if from.starts_with(&end) => {}
+                        Entry::Dir(_) => self.copy_dir(host, &end, &to)?,
+                        Entry::File(meta, _) => self.copy_file(host, &end, &meta, &to)?,
+                        _ => {}
+                    }
                 }
+                Entry::File(meta, _) => self.copy_file(host, &from, &meta, &to)?,
                 Entry::Special | Entry::Absent => {}
             }
         }
         Ok(())
+    }
+
+    fn copy_file(&self, host: &mut Host, from: &Path, meta: &Meta, to: &Path) -> Result<(), Fault> {
+        let mode = match &self.mode {
+            Some(Mode::Preserve) => Some(Mode::Octal(meta.mode)),
+            other => other.clone(),
+        };
+        let bytes = host.read(from)?.unwrap_or_default();
+        self.file(host, to, bytes.into(), mode)
     }
 
     fn owner(&self) -> Option<String> {
@@ -257,14 +291,6 @@ impl Copy {
     fn group(&self) -> Option<String> {
         self.group.clone().map(String::from)
     }
-}
-
-/// What Ansible calls a file's checksum.
-fn sha1(bytes: &[u8]) -> String {
-    Sha1::digest(bytes)
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
 }
 
 #[cfg(test)]
@@ -437,7 +463,7 @@ mod tests {
         .unwrap_err();
         assert!(
             fault.contains(&format!(
-                "the directory {}/no does not exist",
+                "Destination directory {}/no does not exist",
                 dir.path().display()
             )),
             "{fault}"

@@ -1,100 +1,84 @@
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
+use super::edited::{Attributes, with_attributes};
 use crate::args::{Bool, Mode, Text};
-use crate::host::{Entry, Fault, Host, Meta, Put, To};
+use crate::host::{Entry, Fault, Host, Put, Time, To};
 use crate::module::{ArgumentError, Module, Report, Task};
 
 pub(super) static MODULE: Module = Module::of::<File>();
 
-/// Makes and removes files, directories and links, and sets their modes and owners.
-#[derive(Debug, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
-struct File {
-    /// The path, absolute.
-    path: Text,
-    /// What should be there. Without it: what is there, of which only mode and owners are set.
-    state: Option<State>,
-    /// The permissions: `"0644"`, or `u=rw,g=r,o=r`.
-    mode: Option<Mode>,
-    /// The owning user.
-    owner: Option<Text>,
-    /// The owning group.
-    group: Option<Text>,
-    /// Set mode and owners on all that is in the directory, too. Links in it are left alone.
-    #[serde(default)]
-    recurse: Bool,
-    /// What a link points to.
-    src: Option<Text>,
-    /// Let a link take the place of a file or an empty directory, and point to what does not exist.
-    #[serde(default)]
-    force: Bool,
-    /// Where the path is a link, set mode and owners of what it points to.
-    #[serde(default = "yes")]
-    follow: Bool,
-    /// Only `preserve`: the time of the last change is left as it is.
-    #[expect(
-        dead_code,
-        reason = "to accept the one value that it can have is all that there is to do"
-    )]
-    modification_time: Option<Preserve>,
-    /// Only `preserve`: the time of the last access is left as it is.
-    #[expect(
-        dead_code,
-        reason = "to accept the one value that it can have is all that there is to do"
-    )]
-    access_time: Option<Preserve>,
+with_attributes! {
+    /// Makes and removes files, directories and links, and sets their modes, owners and times.
+    struct File {
+        /// The path.
+        path: Text,
+        /// What should be there. Without it: what is there, of which only the attributes are set.
+        state: Option<State>,
+        /// Set the attributes on all that is in the directory, too.
+        #[serde(default)]
+        recurse: Bool,
+        /// What a link points to, or the file that gets another name with `state: hard`.
+        src: Option<Text>,
+        /// Let a link take the place of a file or an empty directory, and point to what does not exist.
+        #[serde(default)]
+        force: Bool,
+        /// Where the path is a link, set the attributes of what it points to; with `recurse` those of links in it, too.
+        #[serde(default = "yes")]
+        follow: Bool,
+        /// The time of the last change: `preserve`, `now`, or one in `modification_time_format`. `now` for `touch`.
+        modification_time: Option<Text>,
+        /// How `modification_time` is written: `%Y`, `%m`, `%d`, `%H`, `%M`, `%S`, in the host's time zone; `%s` for seconds since 1970.
+        #[serde(default = "format")]
+        modification_time_format: Text,
+        /// The time of the last access: `preserve`, `now`, or one in `access_time_format`. `now` for `touch`.
+        access_time: Option<Text>,
+        /// How `access_time` is written.
+        #[serde(default = "format")]
+        access_time_format: Text,
+        /// Taken for Ansible's sake.
+        #[serde(default, rename = "_diff_peek")]
+        _diff_peek: Option<Bool>,
+        /// Taken for Ansible's sake.
+        #[serde(default, rename = "_original_basename")]
+        _original_basename: Option<Text>,
+    }
 }
 
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, serde::Serialize))]
 #[serde(rename_all = "lowercase")]
 enum State {
-    /// A regular file that exists already: only its mode and owners are set.
+    /// A regular file that exists already: only its attributes are set.
     File,
     /// A directory; it is made with the directories above it.
     Directory,
     /// A symbolic link to `src`.
     Link,
-    /// A regular file; an empty one is made where there is none. The times of one that is there are not moved.
+    /// Another name of the file `src`.
+    Hard,
+    /// A regular file; an empty one is made where there is none. The times of one that is there are set.
     Touch,
     /// Nothing; a directory is removed with all that is in it.
     Absent,
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, serde::Serialize))]
-#[serde(rename_all = "lowercase")]
-enum Preserve {
-    Preserve,
 }
 
 fn yes() -> Bool {
     Bool(true)
 }
 
+fn format() -> Text {
+    "%Y%m%d%H%M.%S".into()
+}
+
 impl Task for File {
     const NAME: &'static str = "file";
     const ARGUMENT_ALIASES: &'static [(&'static str, &'static str)] =
-        &[("dest", "path"), ("name", "path")];
+        &[("dest", "path"), ("name", "path"), ("attr", "attributes")];
 
     fn check(&self) -> Result<(), ArgumentError> {
-        let state = self.state;
-        if self.recurse.0 && !matches!(state, None | Some(State::Directory)) {
-            return Err(ArgumentError::of(
-                "recurse",
-                "it goes with `state: directory` only",
-            ));
-        }
-        if self.src.is_some() && !matches!(state, None | Some(State::Link)) {
-            return Err(ArgumentError::of(
-                "src",
-                "it goes with `state: link` only; use `copy` to copy a file",
-            ));
-        }
         if self.mode == Some(Mode::Preserve) {
             return Err(ArgumentError::of(
                 "mode",
@@ -105,94 +89,245 @@ impl Task for File {
     }
 
     fn run(self, host: &mut Host) -> Result<Report, Fault> {
-        let path = PathBuf::from(&*self.path);
-        let place = if self.follow.0 {
+        let warnings = self.unknown_owners(host);
+        let warn = |fields: &mut Map<String, Value>| {
+            if !warnings.is_empty() {
+                fields.insert("warnings".to_owned(), json!(warnings));
+            }
+        };
+        match self.bring(host) {
+            Ok(mut report) => {
+                warn(&mut report.fields);
+                Ok(report)
+            }
+            Err(mut fault) => {
+                warn(&mut fault.fields);
+                Err(fault)
+            }
+        }
+    }
+}
+
+impl File {
+    fn bring(&self, host: &mut Host) -> Result<Report, Fault> {
+        let path = host.expand(&self.path);
+        let wrong = |message: String| Fault::new(message).with("path", &*self.path);
+        let own = host.entry(&path);
+        if self.state == Some(State::Absent) {
+            return self.remove(host, &path, own);
+        }
+        let own = own?;
+        let place = if *self.follow {
             host.resolve(&path)?
         } else {
             path.clone()
         };
         let there = host.entry(&place)?;
-        let state = self
-            .state
-            .unwrap_or(match (&there, self.src.is_some(), self.recurse.0) {
-                (_, true, _) => State::Link,
-                (Entry::Dir(_), ..) | (Entry::Absent, _, true) => State::Directory,
-                _ => State::File,
-            });
-        match state {
-            State::Absent => {
-                host.put(Put::absent(&path))?;
-                return Ok(Report::of(
-                    json!({ "path": self.path.0, "state": "absent" }),
-                ));
-            }
-            State::File if there == Entry::Absent => {
-                return Err(Fault::new(format!(
-                    "{path} does not exist: `state: touch` makes an empty file, `copy` one with content",
-                    path = path.display()
-                )));
-            }
-            State::File => drop(host.put(self.wanted(&place, &there))?),
-            State::Touch if there == Entry::Absent => {
-                let to = To::File {
-                    content: Some("".into()),
-                    mode: self.mode.clone(),
-                    owner: self.owner(),
-                    group: self.group(),
-                };
-                host.put(Put {
-                    path: place.clone(),
-                    to,
-                    validate: None,
-                })?;
-            }
-            State::Touch => drop(host.put(self.wanted(&place, &there))?),
-            State::Directory => {
-                self.directories(host, &place)?;
-                if self.recurse.0 {
-                    self.below(host, &place)?;
-                }
-            }
-            State::Link => self.link(host, &path)?,
+        let state = self.state.unwrap_or(match (&own, &there) {
+            (Entry::Link(_), _) => State::Link,
+            (_, Entry::Dir(_)) => State::Directory,
+            (_, Entry::Absent) if *self.recurse => State::Directory,
+            _ => State::File,
+        });
+        if *self.recurse && state != State::Directory {
+            return Err(wrong(
+                "recurse option requires state to be 'directory'".to_owned(),
+            ));
         }
-        report(
-            host,
-            &self.path,
-            if state == State::Link { &path } else { &place },
-        )
+        let links = matches!(self.state, Some(State::Link | State::Hard));
+        if self.src.is_some() && !links {
+            return Err(wrong(
+                "src option requires state to be 'link' or 'hard'".to_owned(),
+            ));
+        }
+        let times = self.times(host, state == State::Touch)?;
+        match state {
+            State::Absent => Ok(Report::default()),
+            State::File => {
+                if let kind @ ("absent" | "directory" | "link") = kind(&there) {
+                    let shown = place.display();
+                    let message = format!("file ({shown}) is {kind}, cannot continue");
+                    return Err(wrong(message).with("state", kind));
+                }
+                self.attribute(host, &place, &there, times)?;
+                report(host, &place.to_string_lossy(), &place)
+            }
+            State::Touch => {
+                let made = there == Entry::Absent;
+                if made {
+                    self.make_empty(host, &place)?;
+                }
+                let there = host.entry(&place)?;
+                // A new file's times are those of its making, unless others are asked for.
+                let fresh = |time| {
+                    if made && time == Time::Now {
+                        Time::Kept
+                    } else {
+                        time
+                    }
+                };
+                self.attribute(host, &place, &there, (fresh(times.0), fresh(times.1)))?;
+                as_dest(report(host, &place.to_string_lossy(), &place)?, &path)
+            }
+            State::Directory => {
+                if !matches!(there, Entry::Dir(_) | Entry::Absent) {
+                    return Err(wrong(format!(
+                        "{} already exists as a {}",
+                        place.display(),
+                        kind(&there)
+                    )));
+                }
+                self.directories(host, &place, times)?;
+                if *self.recurse {
+                    self.below(host, &place, times)?;
+                }
+                report(host, &place.to_string_lossy(), &place)
+            }
+            State::Link => {
+                let target = self.link(host, &path, times)?;
+                let mut told = as_dest(report(host, &self.path, &path)?, &path)?;
+                told.fields.insert("src".to_owned(), target.into());
+                Ok(told)
+            }
+            State::Hard => {
+                self.hard(host, &path, times)?;
+                let mut told = as_dest(report(host, &self.path, &path)?, &path)?;
+                if let Some(src) = &self.src {
+                    told.fields.insert("src".to_owned(), (**src).into());
+                }
+                told.fields.insert("state".to_owned(), "hard".into());
+                Ok(told)
+            }
+        }
     }
-}
 
-impl File {
-    fn owner(&self) -> Option<String> {
-        self.owner.clone().map(String::from)
+    fn remove(
+        &self,
+        host: &mut Host,
+        path: &Path,
+        own: Result<Entry, Fault>,
+    ) -> Result<Report, Fault> {
+        let mut report = Report::of(json!({ "path": self.path.0, "state": "absent" }));
+        match own {
+            Err(fault) if fault.message.contains("permission denied") => {
+                let warning = format!(
+                    "Insufficient permissions to access {}: Treating as absent.",
+                    path.display()
+                );
+                report
+                    .fields
+                    .insert("warnings".to_owned(), json!([warning]));
+            }
+            Err(fault) => return Err(fault),
+            Ok(_) => drop(host.put(Put::absent(path))?),
+        }
+        Ok(report)
     }
 
-    fn group(&self) -> Option<String> {
-        self.group.clone().map(String::from)
+    /// Owners that a plan would give a file to and that the host does not have, in Ansible's words.
+    fn unknown_owners(&self, host: &Host) -> Vec<String> {
+        let mut warnings = Vec::new();
+        let mut unknown = |kind: &str, id: &str, name: &Option<Text>, known: bool| {
+            let Some(name) = name.as_ref().filter(|_| !known && host.planning()) else {
+                return;
+            };
+            let with = match name.parse::<u32>() {
+                Ok(_) => format!(" with {id}"),
+                Err(_) => String::new(),
+            };
+            warnings.push(format!(
+                "failed to look up {kind}{with} {name}. Create {kind} up to this point in real play"
+            ));
+        };
+        let has = |name: &Option<Text>, has: &dyn Fn(&str) -> bool| name.as_deref().is_none_or(has);
+        unknown(
+            "user",
+            "uid",
+            &self.owner,
+            has(&self.owner, &|name| host.has_user(name)),
+        );
+        unknown(
+            "group",
+            "gid",
+            &self.group,
+            has(&self.group, &|name| host.has_group(name)),
+        );
+        warnings
     }
 
-    /// What is there, with the mode and owners of the arguments.
-    fn wanted(&self, path: &Path, there: &Entry) -> Put {
-        let (mode, owner, group) = (self.mode.clone(), self.owner(), self.group());
+    /// The times of the last change and the last access that are asked for.
+    fn times(&self, host: &Host, touch: bool) -> Result<(Time, Time), Fault> {
+        let time = |asked: &Option<Text>, format: &str| match asked.as_deref() {
+            None if touch => Ok(Time::Now),
+            None | Some("preserve" | "") => Ok(Time::Kept),
+            Some("now") => Ok(Time::Now),
+            Some(text) => parsed(host, text, format),
+        };
+        Ok((
+            time(&self.modification_time, &self.modification_time_format)?,
+            time(&self.access_time, &self.access_time_format)?,
+        ))
+    }
+
+    /// Sets the attributes of what is there.
+    fn attribute(
+        &self,
+        host: &mut Host,
+        path: &Path,
+        there: &Entry,
+        times: (Time, Time),
+    ) -> Result<(), Fault> {
+        let Attributes {
+            mode,
+            owner,
+            group,
+            labels,
+            ..
+        } = self.attributes();
+        let (owner, group) = (owner.map(str::to_owned), group.map(str::to_owned));
+        let asked = mode.is_some() || owner.is_some() || group.is_some();
         let to = match there {
-            Entry::Dir(_) => To::Dir { mode, owner, group },
-            _ => To::File {
+            Entry::Dir(_) => Some(To::Dir { mode, owner, group }),
+            // A link has none of its own, and a device without any asked for is left alone.
+            Entry::Link(_) | Entry::Absent => None,
+            Entry::Special if !asked => None,
+            Entry::File(..) | Entry::Special => Some(To::File {
                 content: None,
                 mode,
                 owner,
                 group,
-            },
+            }),
         };
-        Put {
-            path: path.to_owned(),
-            to,
-            validate: None,
+        if let Some(to) = to {
+            host.put(Put {
+                path: path.to_owned(),
+                to,
+                validate: None,
+            })?;
+            labels.set(host, path)?;
         }
+        host.set_times(path, times.0, times.1).map(drop)
     }
 
-    /// The directory, and those above it that are missing, with the same mode and owners.
-    fn directories(&self, host: &mut Host, path: &Path) -> Result<(), Fault> {
+    fn make_empty(&self, host: &mut Host, path: &Path) -> Result<(), Fault> {
+        let Attributes {
+            mode, owner, group, ..
+        } = self.attributes();
+        host.put(Put {
+            path: path.to_owned(),
+            to: To::File {
+                content: Some("".into()),
+                mode,
+                owner: owner.map(str::to_owned),
+                group: group.map(str::to_owned),
+            },
+            validate: None,
+        })
+        .map(drop)
+    }
+
+    /// The directory, and those above it that are missing, with the same attributes.
+    fn directories(&self, host: &mut Host, path: &Path, times: (Time, Time)) -> Result<(), Fault> {
         let mut missing = Vec::new();
         let mut above = path.parent();
         while let Some(dir) = above.filter(|dir| matches!(host.entry(dir), Ok(Entry::Absent))) {
@@ -204,62 +339,80 @@ impl File {
         for dir in missing {
             let to = To::Dir {
                 mode: self.mode.clone(),
-                owner: self.owner(),
-                group: self.group(),
+                owner: self.owner.clone().map(String::from),
+                group: self.group.clone().map(String::from),
             };
             host.put(Put {
-                path: dir,
+                path: dir.clone(),
                 to,
                 validate: None,
             })?;
+            self.attributes().labels.set(host, &dir)?;
         }
-        Ok(())
+        host.set_times(path, times.0, times.1).map(drop)
     }
 
-    fn below(&self, host: &mut Host, dir: &Path) -> Result<(), Fault> {
+    fn below(&self, host: &mut Host, dir: &Path, times: (Time, Time)) -> Result<(), Fault> {
         for name in host.list(dir)?.unwrap_or_default() {
-            let path = dir.join(name);
-            let there = host.entry(&path)?;
-            if matches!(there, Entry::Dir(_) | Entry::File(..)) {
-                host.put(self.wanted(&path, &there))?;
+            let mut path = dir.join(name);
+            let mut there = host.entry(&path)?;
+            if matches!(there, Entry::Link(_)) && *self.follow {
+                path = host.resolve(&path)?;
+                there = host.entry(&path)?;
             }
-            if matches!(there, Entry::Dir(_)) {
-                self.below(host, &path)?;
+            if !matches!(there, Entry::Dir(_) | Entry::File(..)) {
+                continue;
+            }
+            self.attribute(host, &path, &there, times)?;
+            // A link may lead back to where it lies.
+            if matches!(there, Entry::Dir(_)) && !dir.starts_with(&path) {
+                self.below(host, &path, times)?;
             }
         }
         Ok(())
     }
 
-    fn link(&self, host: &mut Host, path: &Path) -> Result<(), Fault> {
+    /// Makes the link; what it points to.
+    fn link(&self, host: &mut Host, path: &Path, times: (Time, Time)) -> Result<String, Fault> {
         let there = host.entry(path)?;
         let shown = path.display();
+        let wrong = |message: String| Fault::new(message).with("path", &*self.path);
         let target = match (&self.src, &there) {
             (Some(src), _) => src.0.clone(),
             (None, Entry::Link(target)) => target.clone(),
             (None, _) => {
-                return Err(Fault::new(format!(
-                    "`src` is missing: it says what the link {shown} points to"
-                )));
+                return Err(Fault::new("src is required for creating new symlinks"));
             }
         };
-        let end = path.parent().unwrap_or(path).join(&target);
-        if !self.force.0 && host.entry(&host.resolve(&end)?)? == Entry::Absent && !host.open() {
-            return Err(Fault::new(format!(
-                "{shown} would point to {}, which does not exist: `force: true` makes the link all the same",
+        // Into a directory in its place a link would be read from.
+        let from = match &there {
+            Entry::Dir(_) => path,
+            _ => path.parent().unwrap_or(path),
+        };
+        let end = from.join(&target);
+        if !*self.force
+            && self.src.is_some()
+            && host.entry(&host.resolve(&end)?)? == Entry::Absent
+            && !host.open()
+        {
+            return Err(wrong(format!(
+                "src file does not exist, use 'force=yes' if you really want to create the link: {}",
                 end.display()
-            )));
+            ))
+            .with("src", target));
         }
-        match there {
+        match &there {
             Entry::Absent | Entry::Link(_) => {}
-            _ if !self.force.0 => {
-                return Err(Fault::new(format!(
-                    "{shown} is no link but something else: `force: true` lets a link take its place"
+            other if !*self.force => {
+                return Err(wrong(format!(
+                    "refusing to convert from {} to symlink for {shown}",
+                    kind(other)
                 )));
             }
             Entry::Dir(_) => {
                 if host.list(path)?.is_some_and(|names| !names.is_empty()) {
-                    return Err(Fault::new(format!(
-                        "the directory {shown} is not empty: a link does not take its place"
+                    return Err(wrong(format!(
+                        "the directory {shown} is not empty, refusing to convert it"
                     )));
                 }
                 host.put(Put::absent(path))?;
@@ -268,35 +421,171 @@ impl File {
         }
         host.put(Put {
             path: path.to_owned(),
-            to: To::Link { target },
+            to: To::Link {
+                target: target.clone(),
+            },
             validate: None,
         })?;
-        if self.follow.0 && (self.mode.is_some() || self.owner.is_some() || self.group.is_some()) {
-            let end = host.resolve(&end)?;
+        if *self.follow {
+            let end = host.resolve(&path.parent().unwrap_or(path).join(&target))?;
             let there = host.entry(&end)?;
-            if there != Entry::Absent {
-                host.put(self.wanted(&end, &there))?;
-            }
+            self.attribute(host, &end, &there, times)?;
         }
-        Ok(())
+        Ok(target)
     }
+
+    fn hard(&self, host: &mut Host, path: &Path, times: (Time, Time)) -> Result<(), Fault> {
+        let there = host.entry(path)?;
+        let wrong = |message: String| Fault::new(message).with("dest", &*self.path);
+        let Some(src) = &self.src else {
+            if matches!(there, Entry::File(..)) {
+                return self.attribute(host, path, &there, times);
+            }
+            return Err(Fault::new("src is required for creating new hardlinks"));
+        };
+        let mut source = host.expand(src);
+        if *self.follow {
+            source = host.resolve(&source)?;
+        }
+        match host.entry(&source)? {
+            Entry::Absent if !host.open() => {
+                return Err(wrong("src does not exist".to_owned()).with("src", &**src));
+            }
+            Entry::Dir(_) => {
+                return Err(wrong(format!("{src} is a directory: it has one name only")));
+            }
+            _ => {}
+        }
+        match &there {
+            Entry::Absent | Entry::File(..) => {}
+            other if !*self.force => {
+                return Err(wrong(format!(
+                    "Cannot convert from {} to hard link for {}",
+                    kind(other),
+                    path.display()
+                )));
+            }
+            Entry::Dir(_) => {
+                if host.list(path)?.is_some_and(|names| !names.is_empty()) {
+                    return Err(wrong(format!(
+                        "the directory {} is not empty, refusing to convert it",
+                        path.display()
+                    )));
+                }
+                host.put(Put::absent(path))?;
+            }
+            _ => {}
+        }
+        host.link_hard(path, &source)?;
+        let there = host.entry(path)?;
+        self.attribute(host, path, &there, times)
+    }
+}
+
+/// A time in a format of `strptime`, in the host's time zone.
+fn parsed(host: &Host, text: &str, format: &str) -> Result<Time, Fault> {
+    let wrong = || {
+        Fault::new(format!(
+            "Error while obtaining timestamp for time {text} using format {format}: time data '{text}' does not match format '{format}'"
+        ))
+    };
+    let mut rest = text;
+    let mut fields = [1970, 1, 1, 0, 0, 0];
+    let mut letters = format.chars();
+    while let Some(letter) = letters.next() {
+        if letter != '%' {
+            rest = rest.strip_prefix(letter).ok_or_else(wrong)?;
+            continue;
+        }
+        let (field, most) = match letters.next() {
+            Some('Y') => (0, 4),
+            Some('m') => (1, 2),
+            Some('d') => (2, 2),
+            Some('H') => (3, 2),
+            Some('M') => (4, 2),
+            Some('S') => (5, 2),
+            Some('s') => return rest.parse().map(|at| Time::At(at, 0)).map_err(|_| wrong()),
+            Some('%') => {
+                rest = rest.strip_prefix('%').ok_or_else(wrong)?;
+                continue;
+            }
+            other => {
+                let other = other.map(String::from).unwrap_or_default();
+                return Err(Fault::new(format!(
+                    "`%{other}` in the format `{format}` is not supported"
+                )));
+            }
+        };
+        let digits = rest
+            .bytes()
+            .take(most)
+            .take_while(u8::is_ascii_digit)
+            .count();
+        fields[field] = rest[..digits].parse::<u32>().map_err(|_| wrong())?;
+        rest = &rest[digits..];
+    }
+    if !rest.is_empty() {
+        return Err(wrong());
+    }
+    let [year, month, day, hour, minute, second] = fields;
+    let date = format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}");
+    let answer = host.probe(&["date", "-d", &date, "+%s"])?;
+    let seconds = answer.text().trim().parse().ok().filter(|_| answer.ok());
+    seconds.map(|at| Time::At(at, 0)).ok_or_else(wrong)
+}
+
+/// What Ansible calls a thing.
+fn kind(entry: &Entry) -> &'static str {
+    match entry {
+        Entry::Absent => "absent",
+        Entry::File(..) | Entry::Special => "file",
+        Entry::Dir(_) => "directory",
+        Entry::Link(_) => "link",
+    }
+}
+
+/// A report that says `dest` where others say `path`.
+fn as_dest(mut report: Report, path: &Path) -> Result<Report, Fault> {
+    report.fields.remove("path");
+    let dest = path.to_string_lossy().into_owned();
+    report.fields.insert("dest".to_owned(), dest.into());
+    Ok(report)
 }
 
 /// What `register` sees of an entry, in Ansible's words.
 pub(super) fn report(host: &Host, shown: &str, path: &Path) -> Result<Report, Fault> {
-    let meta = |kind: &str, meta: &Meta| json!({ "path": shown, "state": kind, "mode": format!("{:04o}", meta.mode), "owner": meta.owner, "group": meta.group });
-    Ok(Report::of(match host.entry(path)? {
-        Entry::File(file, content) => {
-            let mut fields = meta("file", &file);
-            fields["size"] = content.size.into();
-            fields
+    use std::os::unix::fs::MetadataExt;
+    let entry = host.entry(path)?;
+    let mut fields = Map::from_iter([("path".to_owned(), shown.into())]);
+    if entry == Entry::Absent {
+        fields.insert("state".to_owned(), "absent".into());
+        return Ok(Report::of(fields.into()));
+    }
+    fields.insert("state".to_owned(), kind(&entry).into());
+    let mode = |mode: u32| format!("0{:03o}", mode & 0o7777);
+    if let Ok(meta) = std::fs::symlink_metadata(path) {
+        let (owner, group) = host.owners(meta.uid(), meta.gid());
+        let own = json!({
+            "mode": mode(meta.mode()), "owner": owner, "group": group,
+            "uid": meta.uid(), "gid": meta.gid(), "size": meta.size(),
+        });
+        fields.extend(Report::of(own).fields);
+        if matches!(entry, Entry::File(..)) && meta.nlink() > 1 {
+            fields.insert("state".to_owned(), "hard".into());
         }
-        Entry::Dir(dir) => meta("directory", &dir),
-        Entry::Link(target) => {
-            json!({ "path": shown, "dest": shown, "state": "link", "src": target })
-        }
-        Entry::Special | Entry::Absent => json!({ "path": shown }),
-    }))
+    }
+    // What a plan has made of it goes over what the machine says.
+    if let Entry::File(meta, _) | Entry::Dir(meta) = &entry {
+        let (uid, gid) = host.numbers(meta);
+        let own = json!({"mode": mode(meta.mode), "owner": meta.owner, "group": meta.group, "uid": uid, "gid": gid});
+        fields.extend(Report::of(own).fields);
+    }
+    match &entry {
+        Entry::File(_, content) => drop(fields.insert("size".to_owned(), content.size.into())),
+        Entry::Link(target) => drop(fields.insert("src".to_owned(), target.as_str().into())),
+        _ => {}
+    }
+    Ok(Report::of(fields.into()))
 }
 
 #[cfg(test)]
@@ -375,16 +664,62 @@ mod tests {
             assert_eq!(fs::read_link(&link).unwrap(), Path::new(target));
         }
         let broken = json!({ "dest": link, "src": "three", "state": "link" });
-        assert!(
-            apply(dir.path(), broken)
-                .unwrap_err()
-                .ends_with("which does not exist: `force: true` makes the link all the same")
+        assert_eq!(
+            apply(dir.path(), broken).unwrap_err(),
+            format!(
+                "src file does not exist, use 'force=yes' if you really want to create the link: {}/three",
+                dir.path().display()
+            )
         );
-        let over_file = json!({ "dest": dir.path().join("one"), "src": "two", "state": "link" });
+        let one = dir.path().join("one");
+        let over_file = json!({ "dest": one, "src": "two", "state": "link" });
+        assert_eq!(
+            apply(dir.path(), over_file).unwrap_err(),
+            format!(
+                "refusing to convert from file to symlink for {}",
+                one.display()
+            )
+        );
+        let forced = json!({ "dest": one, "src": "two", "state": "link", "force": true });
+        assert_eq!(apply(dir.path(), forced).unwrap().0["src"], "two");
+    }
+
+    #[test]
+    fn a_file_gets_another_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let (one, two) = (dir.path().join("one"), dir.path().join("two"));
+        fs::write(&one, "1").unwrap();
+        let args = json!({ "dest": two, "src": one, "state": "hard" });
+        let (report, effects) = apply(dir.path(), args.clone()).unwrap();
+        assert_eq!((effects, &report["state"]), (1, &json!("hard")));
+        assert_eq!(apply(dir.path(), args).unwrap().1, 0);
+        let fault = |args| apply(dir.path(), args).unwrap_err();
+        assert_eq!(
+            fault(
+                json!({ "dest": dir.path().join("x"), "src": dir.path().join("no"), "state": "hard" })
+            ),
+            "src does not exist"
+        );
+        assert_eq!(
+            fault(json!({ "dest": dir.path().join("x"), "state": "hard" })),
+            "src is required for creating new hardlinks"
+        );
+    }
+
+    #[test]
+    fn times_are_set_as_they_are_written() {
+        use std::os::unix::fs::MetadataExt;
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("f");
+        fs::write(&path, "").unwrap();
+        let args = json!({ "path": path, "modification_time": "1644329640", "modification_time_format": "%s" });
+        assert_eq!(apply(dir.path(), args.clone()).unwrap().1, 1);
+        assert_eq!(fs::metadata(&path).unwrap().mtime(), 1_644_329_640);
+        assert_eq!(apply(dir.path(), args).unwrap().1, 0);
+        let fault = apply(dir.path(), json!({ "path": path, "access_time": "x" })).unwrap_err();
         assert!(
-            apply(dir.path(), over_file)
-                .unwrap_err()
-                .ends_with("`force: true` lets a link take its place")
+            fault.ends_with("time data 'x' does not match format '%Y%m%d%H%M.%S'"),
+            "{fault}"
         );
     }
 
@@ -426,13 +761,15 @@ mod tests {
     }
 
     #[test]
-    fn touch_makes_an_empty_file_once() {
+    fn touch_makes_an_empty_file_and_sets_the_times_of_one_that_is_there() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("flag");
         let args = json!({ "path": path, "state": "touch", "mode": "0600" });
         assert_eq!(apply(dir.path(), args.clone()).unwrap().1, 1);
         assert_eq!((fs::read(&path).unwrap(), mode(&path)), (Vec::new(), 0o600));
-        assert_eq!(apply(dir.path(), args).unwrap().1, 0);
+        assert_eq!(apply(dir.path(), args).unwrap().1, 1);
+        let kept = json!({ "path": path, "state": "touch", "access_time": "preserve", "modification_time": "preserve" });
+        assert_eq!(apply(dir.path(), kept).unwrap().1, 0);
     }
 
     #[test]
@@ -442,10 +779,7 @@ mod tests {
         let fault = apply(dir.path(), json!({ "path": missing, "state": "file" })).unwrap_err();
         assert_eq!(
             fault,
-            format!(
-                "{} does not exist: `state: touch` makes an empty file, `copy` one with content",
-                missing.display()
-            )
+            format!("file ({}) is absent, cannot continue", missing.display())
         );
         let fault = apply(
             dir.path(),
@@ -456,15 +790,12 @@ mod tests {
             fault.starts_with("there is no user `no-such-user` on this host"),
             "{fault}"
         );
-        let fault = apply(dir.path(), json!({ "path": "relative" })).unwrap_err();
-        assert!(fault.contains("not absolute"), "{fault}");
-        let check = find("file").unwrap().check;
+        let fault = apply(dir.path(), json!({ "path": "" })).unwrap_err();
+        assert_eq!(fault, "the path is empty");
+        let args = json!({ "path": "/etc/passwd", "state": "file", "recurse": true });
         assert_eq!(
-            check(&json!({ "path": "/a", "state": "file", "recurse": true }))
-                .unwrap_err()
-                .argument
-                .as_deref(),
-            Some("recurse")
+            apply(dir.path(), args).unwrap_err(),
+            "recurse option requires state to be 'directory'"
         );
     }
 }

@@ -1,60 +1,61 @@
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde::Deserialize;
 use serde_json::json;
 
-use super::edited;
-use crate::args::{Bool, Mode, Text};
-use crate::host::{Fault, Host};
+use super::edited::{self, with_attributes};
+use super::encoding;
+use crate::args::{Bool, Text};
+use crate::host::{Entry, Fault, Host};
 use crate::module::{ArgumentError, Module, Report, Task};
 use crate::pattern::{Pattern, latin1};
 
 pub(super) static MODULE: Module = Module::of::<LineInFile>();
 
-/// Ensures that a line is in a file, or is not; replaces a line that a regular expression matches.
-///
-/// Only one line is changed: the last that matches, or the first with `firstmatch`.
-#[derive(Debug, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
-struct LineInFile {
-    /// The file. A link is followed.
-    path: Text,
-    /// The line, without its newline. Required where it shall be present.
-    line: Option<Text>,
-    /// Whether the line shall be in the file: `present` or `absent`.
-    #[serde(default)]
-    state: State,
-    /// A regular expression, in Python's syntax, for the line to replace (`present`) or the lines to remove
-    /// (`absent`). It should match the line both before and after the change. Look-around is not supported.
-    regexp: Option<Text>,
-    /// A text to look for in place of `regexp`.
-    search_string: Option<Text>,
-    /// Where no line matches: insert after the last line that this expression matches; `EOF` (the default)
-    /// means at the end, `BOF` at the beginning.
-    insertafter: Option<Text>,
-    /// Where no line matches: insert before the last line that this expression matches; `BOF` means at the beginning.
-    insertbefore: Option<Text>,
-    /// Fill the groups of `regexp` into `line` (`\1`, `\g<name>`); where nothing matches, nothing is done.
-    #[serde(default)]
-    backrefs: Bool,
-    /// Take the first match, not the last.
-    #[serde(default)]
-    firstmatch: Bool,
-    /// Make the file, and the directories above it, where it is absent.
-    #[serde(default)]
-    create: Bool,
-    /// Report where the run keeps the file as it was. It is always kept.
-    #[serde(default)]
-    backup: Bool,
-    /// Permissions, such as "0644" or "u=rw,g=r".
-    mode: Option<Mode>,
-    /// The owning user.
-    owner: Option<Text>,
-    /// The owning group.
-    group: Option<Text>,
-    /// A command that must accept the new file before it is put in place; `%s` stands for it.
-    validate: Option<Text>,
+with_attributes! {
+    /// Ensures that a line is in a file, or is not; replaces a line that a regular expression matches.
+    ///
+    /// Only one line is changed: the last that matches, or the first with `firstmatch`.
+    struct LineInFile {
+        /// The file. A link is followed.
+        path: Text,
+        /// The line, without its newline. Required where it shall be present.
+        line: Option<Text>,
+        /// Whether the line shall be in the file: `present` or `absent`.
+        #[serde(default)]
+        state: State,
+        /// A regular expression, in Python's syntax, for the line to replace (`present`) or the lines to remove
+        /// (`absent`). It should match the line both before and after the change. Look-around is not supported.
+        regexp: Option<Text>,
+        /// A text to look for in place of `regexp`.
+        search_string: Option<Text>,
+        /// Where no line matches: insert after the last line that this expression matches; `EOF` (the default)
+        /// means at the end, `BOF` at the beginning.
+        insertafter: Option<Text>,
+        /// Where no line matches: insert before the last line that this expression matches; `BOF` means at the beginning.
+        insertbefore: Option<Text>,
+        /// Fill the groups of `regexp` into `line` (`\1`, `\g<name>`); where nothing matches, nothing is done.
+        #[serde(default)]
+        backrefs: Bool,
+        /// Take the first match, not the last.
+        #[serde(default)]
+        firstmatch: Bool,
+        /// Make the file, and the directories above it, where it is absent.
+        #[serde(default)]
+        create: Bool,
+        /// The file's encoding. For others than UTF-8 the host needs `iconv`.
+        #[serde(default = "utf_8")]
+        encoding: Text,
+        /// Report where the run keeps the file as it was. It is always kept.
+        #[serde(default)]
+        backup: Bool,
+        /// A command that must accept the new file before it is put in place; `%s` stands for it.
+        validate: Option<Text>,
+    }
+}
+
+fn utf_8() -> Text {
+    "utf-8".into()
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
@@ -74,6 +75,7 @@ impl Task for LineInFile {
         ("name", "path"),
         ("regex", "regexp"),
         ("value", "line"),
+        ("attr", "attributes"),
     ];
 
     fn check(&self) -> Result<(), ArgumentError> {
@@ -106,11 +108,18 @@ impl Task for LineInFile {
     }
 
     fn run(self, host: &mut Host) -> Result<Report, Fault> {
+        edited::check_validate(self.validate.as_deref())?;
         let edit = self.edit()?;
-        let path = host.resolve(Path::new(&*self.path))?;
+        let path = host.resolve(&host.expand(&self.path))?;
+        if let Entry::Dir(_) = host.entry(&path)? {
+            return Err(
+                Fault::new(format!("Path {} is a directory !", path.display())).with("rc", 256),
+            );
+        }
         let Some(before) = host.read(&path)? else {
             return self.absent(host, path, &edit);
         };
+        let before = encoding::decode(host, &self.encoding, before)?;
         let done = edit.apply(&before, self.state).map_err(Fault::new)?;
         self.finish(host, path, done)
     }
@@ -150,10 +159,7 @@ impl LineInFile {
             if host.open() {
                 return Ok(edited::unknown(&path));
             }
-            let message = format!(
-                "{} does not exist: set `create: true` to make it",
-                path.display()
-            );
+            let message = format!("Destination {} does not exist !", path.display());
             return Err(Fault::new(message).with("rc", 257));
         }
         edited::make_parents(host, &path)?;
@@ -162,23 +168,18 @@ impl LineInFile {
     }
 
     fn finish(&self, host: &mut Host, path: PathBuf, done: Done) -> Result<Report, Fault> {
-        let changes = edited::Attributes {
-            mode: self.mode.clone(),
-            owner: self.owner.as_deref(),
-            group: self.group.as_deref(),
-            validate: self.validate.as_deref(),
+        let content = match done.changed {
+            true => Some(encoding::encode(host, &self.encoding, done.content)?),
+            false => None,
         };
-        let content = done.changed.then_some(done.content);
-        edited::write(host, &path, content, &changes)?;
-        let mut report = Report::of(json!({"msg": done.message}));
+        let attributes = self.attributes().validated(self.validate.as_deref());
+        let saved = edited::write(host, &path, content, &attributes)?;
+        let mut report = Report::of(json!({"msg": saved.message(&done.message), "backup": ""}));
         if let Some(found) = done.found {
             report.fields.insert("found".to_owned(), found.into());
         }
         if *self.backup {
-            let kept = host.backup_of(&path).map(|path| path.display().to_string());
-            report
-                .fields
-                .insert("backup".to_owned(), kept.unwrap_or_default().into());
+            edited::tell_backup(host, &path, "backup", &mut report.fields);
         }
         Ok(report)
     }

@@ -26,7 +26,7 @@ impl Task for Ping {
 
     fn run(self, _: &mut Host) -> Result<Report, Fault> {
         if &*self.data == "crash" {
-            return Err(Fault::new("boom"));
+            return Err(Fault::new("Task failed: Module failed: boom"));
         }
         Ok(Report::of(json!({ "ping": self.data.0 })))
     }

@@ -8,7 +8,7 @@ use super::facts::{
     source::{Answer, Source},
     subsets,
 };
-use crate::args::{List, Number, Text};
+use crate::args::{Bool, List, Number, Text};
 use crate::host::{Fault, Host};
 use crate::module::{ArgumentError, Module, Report, Task};
 
@@ -32,6 +32,9 @@ struct Setup {
     /// Taken for Ansible's sake: nothing here waits longer than a second.
     #[serde(default, rename = "gather_timeout")]
     _gather_timeout: Option<Number>,
+    /// Taken for Ansible's sake: there is one gatherer, and nothing to do beside it.
+    #[serde(default, rename = "parallel")]
+    _parallel: Option<Bool>,
 }
 
 fn facts_d() -> Text {
@@ -76,12 +79,12 @@ impl Task for Setup {
 
 impl Setup {
     fn wanted(&self) -> Result<Wanted, ArgumentError> {
-        Wanted::parse(&self.gather_subset).map_err(|unknown| ArgumentError {
-            expected: Some(format!("known are {}", subsets())),
-            ..ArgumentError::of(
-                "gather_subset",
-                format!("there are no facts of the name `{unknown}`"),
-            )
+        Wanted::parse(&self.gather_subset).map_err(|unknown| {
+            let text = format!(
+                "Bad subset '{unknown}' given to Ansible. gather_subset options allowed: {}",
+                subsets()
+            );
+            ArgumentError::of("gather_subset", text)
         })
     }
 }

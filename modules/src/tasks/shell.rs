@@ -54,7 +54,10 @@ impl Task for Shell {
 
     fn check(&self) -> Result<(), ArgumentError> {
         if self.cmd.trim().is_empty() {
-            return Err(ArgumentError::of("cmd", "no command is given"));
+            return Err(ArgumentError::of(
+                "cmd",
+                "one of the following is required: _raw_params, cmd",
+            ));
         }
         match self.executable.starts_with('/') {
             true => Ok(()),

@@ -1,14 +1,14 @@
 use std::fs::{File, Metadata};
-use std::io::Read;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
 use fleet_wire::{Content, Entry};
+use rustix::fs::{IFlags, ioctl_getflags};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use sha2::Digest;
 
 use crate::args::{Bool, Text};
+use crate::checksum::Algorithm;
 use crate::host::{Fault, Host};
 use crate::module::{Module, Report, Task};
 
@@ -27,31 +27,22 @@ struct Stat {
     /// Give a regular file's checksum.
     #[serde(default = "yes")]
     get_checksum: Bool,
-    /// `sha1`, `sha224`, `sha256`, `sha384` or `sha512`.
+    /// `md5`, `sha1`, `sha224`, `sha256`, `sha384` or `sha512`.
     #[serde(default)]
     checksum_algorithm: Algorithm,
-    /// Taken for Ansible's sake: the kind of a content is not guessed.
-    #[serde(default, rename = "get_mime")]
-    _get_mime: Option<Bool>,
-    /// Taken for Ansible's sake: file attributes are not read.
-    #[serde(default, rename = "get_attributes")]
-    _get_attributes: Option<Bool>,
+    /// Say what kind of content it has, as the host's program `file` sees it; `unknown` without that program.
+    #[serde(default = "yes")]
+    get_mime: Bool,
+    /// Give the attributes that `lsattr` shows.
+    #[serde(default = "yes")]
+    get_attributes: Bool,
+    /// Give the SELinux label, in the field `selinux_context`.
+    #[serde(default)]
+    get_selinux_context: Bool,
 }
 
 fn yes() -> Bool {
     Bool(true)
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, serde::Serialize))]
-#[serde(rename_all = "lowercase")]
-enum Algorithm {
-    #[default]
-    Sha1,
-    Sha224,
-    Sha256,
-    Sha384,
-    Sha512,
 }
 
 impl Task for Stat {
@@ -69,7 +60,7 @@ impl Task for Stat {
     ];
 
     fn run(self, host: &mut Host) -> Result<Report, Fault> {
-        let asked = Path::new(&*self.path);
+        let asked = &host.expand(&self.path);
         let path = match *self.follow {
             true => host.resolve(asked)?,
             false => asked.to_owned(),
@@ -80,12 +71,18 @@ impl Task for Stat {
         stat.insert("exists".to_owned(), exists.into());
         if exists {
             stat.insert("path".to_owned(), (*self.path).into());
-            // What a plan would make has no metadata of its own yet.
-            if let Ok(meta) = std::fs::symlink_metadata(&path) {
-                stat.extend(object(metadata(&meta)));
-            }
-            stat.extend(object(described(&entry)));
+            stat.extend(described(host, &path, &entry));
             stat.extend(access(&stat, host));
+            if *self.get_mime {
+                stat.extend(mime(host, &path, &entry)?);
+            }
+            if *self.get_attributes {
+                stat.extend(attributes(&path, &entry));
+            }
+            if *self.get_selinux_context {
+                let label = label(host, &path)?;
+                stat.insert("selinux_context".to_owned(), label);
+            }
         }
         match &entry {
             Entry::File(_, content) if *self.get_checksum => {
@@ -130,39 +127,28 @@ impl Stat {
     }
 }
 
-impl Algorithm {
-    /// SHA-256 and the checksum asked for, in one pass.
-    fn of(self, from: &mut impl Read) -> std::io::Result<(String, String)> {
-        match self {
-            Self::Sha1 => both::<sha1::Sha1>(from),
-            Self::Sha224 => both::<sha2::Sha224>(from),
-            Self::Sha256 => both::<sha2::Sha256>(from),
-            Self::Sha384 => both::<sha2::Sha384>(from),
-            Self::Sha512 => both::<sha2::Sha512>(from),
-        }
-    }
-}
-
-fn both<D: Digest>(from: &mut impl Read) -> std::io::Result<(String, String)> {
-    let (mut known, mut asked) = (sha2::Sha256::new(), D::new());
-    let mut buffer = vec![0; 64 << 10];
-    loop {
-        let read = from.read(&mut buffer)?;
-        if read == 0 {
-            break;
-        }
-        known.update(&buffer[..read]);
-        asked.update(&buffer[..read]);
-    }
-    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok((hex(&known.finalize()), hex(&asked.finalize())))
-}
-
 fn object(value: Value) -> Map<String, Value> {
     match value {
         Value::Object(map) => map,
         _ => Map::new(),
     }
+}
+
+/// All that is known of an entry: what the machine says of its path, and over it what a plan has made of it by now.
+pub(super) fn described(host: &Host, path: &Path, entry: &Entry) -> Map<String, Value> {
+    let mut fields = std::fs::symlink_metadata(path)
+        .map(|meta| object(metadata(&meta)))
+        .unwrap_or_default();
+    let named = |id: &str| fields.get(id).and_then(Value::as_u64);
+    let number = |id: &str| named(id).and_then(|number| u32::try_from(number).ok());
+    if let (Some(user), Some(group)) = (number("uid"), number("gid")) {
+        let (user, group) = host.owners(user, group);
+        fields.insert("pw_name".to_owned(), user.into());
+        fields.insert("gr_name".to_owned(), group.into());
+    }
+    fields.extend(planned(host, entry));
+    fields.extend(bits(&fields));
+    fields
 }
 
 /// What the machine says of a path.
@@ -193,17 +179,20 @@ fn metadata(meta: &Metadata) -> Value {
         "ctime": time(meta.ctime(), meta.ctime_nsec()),
         "blocks": meta.blocks(),
         "block_size": meta.blksize(),
+        "disk_usage_bytes": meta.blocks() * 512,
         "device_type": meta.rdev(),
     })
 }
 
-/// What is at the path by now, as far as a plan knows it: it goes over what the machine says.
-fn described(entry: &Entry) -> Value {
+/// What is at the path by now, as far as a plan knows it.
+fn planned(host: &Host, entry: &Entry) -> Map<String, Value> {
     let (meta, kind, size) = match entry {
         Entry::File(meta, content) => (meta, "isreg", Some(content.size)),
         Entry::Dir(meta) => (meta, "isdir", None),
-        Entry::Link(_) => return json!({"isreg": false, "isdir": false, "islnk": true}),
-        Entry::Absent | Entry::Special => return json!({}),
+        Entry::Link(_) => {
+            return object(json!({"isreg": false, "isdir": false, "islnk": true}));
+        }
+        Entry::Absent | Entry::Special => return Map::new(),
     };
     let mut fields = json!({
         "mode": format!("{:04o}", meta.mode),
@@ -213,14 +202,111 @@ fn described(entry: &Entry) -> Value {
         "isdir": false,
         "islnk": false,
     });
+    let (uid, gid) = host.numbers(meta);
+    for (field, number) in [("uid", uid), ("gid", gid)] {
+        if let Some(number) = number {
+            fields[field] = number.into();
+        }
+    }
     fields[kind] = true.into();
     if let Some(size) = size {
         fields["size"] = size.into();
     }
-    fields
+    object(fields)
 }
 
-/// The permission bits one by one, and what the task's user may do.
+/// What kind of content it is, in the words of the program `file`.
+fn mime(host: &Host, path: &Path, entry: &Entry) -> Result<Map<String, Value>, Fault> {
+    let told = match entry {
+        Entry::Dir(_) => Some("inode/directory; charset=binary".to_owned()),
+        Entry::Link(_) => Some("inode/symlink; charset=binary".to_owned()),
+        Entry::File(_, content) if content.size == 0 => {
+            Some("inode/x-empty; charset=binary".to_owned())
+        }
+        Entry::File(..) if host.entry(Path::new("/usr/bin/file"))? != Entry::Absent => {
+            let path = path.to_string_lossy();
+            let output = host.probe(&["/usr/bin/file", "-b", "-i", "--", &path])?;
+            Some(output.text()).filter(|_| output.ok())
+        }
+        _ => None,
+    };
+    let told = told.unwrap_or_default();
+    let (kind, charset) = told
+        .trim()
+        .split_once("; charset=")
+        .unwrap_or(("unknown", "unknown"));
+    Ok(object(json!({"mimetype": kind, "charset": charset})))
+}
+
+/// The attributes of `lsattr`, with the names that Ansible gives them.
+fn attributes(path: &Path, entry: &Entry) -> Map<String, Value> {
+    const NAMES: [(IFlags, char, &str); 9] = [
+        (IFlags::SYNC, 'S', "synchronous"),
+        (IFlags::DIRSYNC, 'D', "dirsync"),
+        (IFlags::IMMUTABLE, 'i', "immutable"),
+        (IFlags::APPEND, 'a', "append"),
+        (IFlags::NODUMP, 'd', "nodump"),
+        (IFlags::NOATIME, 'A', "noatime"),
+        (IFlags::COMPRESSED, 'c', "compressed"),
+        (IFlags::JOURNALING, 'j', "journalled"),
+        (IFlags::NOTAIL, 't', "notail"),
+    ];
+    // Not among the names of the system's own interface, though every file of ext4 has it.
+    const EXTENTS: u32 = 0x0008_0000;
+    const INDEXED: u32 = 0x0000_1000;
+    const NO_COW: u32 = 0x0080_0000;
+    let opened = match entry {
+        Entry::File(..) | Entry::Dir(_) => File::open(path).ok(),
+        _ => None,
+    };
+    let flags = opened
+        .and_then(|file| ioctl_getflags(&file).ok())
+        .unwrap_or(IFlags::empty());
+    let others = [
+        (INDEXED, 'I', "indexed"),
+        (EXTENTS, 'e', "extents"),
+        (NO_COW, 'C', "nocow"),
+    ];
+    let known = NAMES.map(|(flag, letter, name)| (flag.bits(), letter, name));
+    let set: Vec<(char, &str)> = known
+        .into_iter()
+        .chain(others)
+        .filter(|(bit, ..)| flags.bits() & bit != 0)
+        .map(|(_, letter, name)| (letter, name))
+        .collect();
+    object(json!({
+        "attr_flags": set.iter().map(|(letter, _)| letter).collect::<String>(),
+        "attributes": set.iter().map(|(_, name)| name).collect::<Vec<_>>(),
+        "version": null,
+    }))
+}
+
+/// The parts of the SELinux label; nothing in their places where there is none.
+fn label(host: &Host, path: &Path) -> Result<Value, Fault> {
+    if !Path::new("/sys/fs/selinux/enforce").exists() {
+        return Ok(json!([null, null, null]));
+    }
+    let path = path.to_string_lossy();
+    let label = host.probe(&["stat", "--format=%C", "--", &path])?.text();
+    Ok(json!(label.trim().splitn(4, ':').collect::<Vec<_>>()))
+}
+
+/// The permission bits one by one.
+fn bits(stat: &Map<String, Value>) -> Map<String, Value> {
+    let mode = stat.get("mode").and_then(Value::as_str);
+    let Some(mode) = mode.and_then(|mode| u32::from_str_radix(mode, 8).ok()) else {
+        return Map::new();
+    };
+    let bit = |bit: u32| mode & bit != 0;
+    object(json!({
+        "rusr": bit(0o400), "wusr": bit(0o200), "xusr": bit(0o100),
+        "rgrp": bit(0o040), "wgrp": bit(0o020), "xgrp": bit(0o010),
+        "roth": bit(0o004), "woth": bit(0o002), "xoth": bit(0o001),
+        "isuid": bit(0o4000), "isgid": bit(0o2000),
+    }))
+}
+
+/// What the task's user may do.
 fn access(stat: &Map<String, Value>, host: &Host) -> Map<String, Value> {
     let mode = stat.get("mode").and_then(Value::as_str);
     let Some(mode) = mode.and_then(|mode| u32::from_str_radix(mode, 8).ok()) else {
@@ -240,10 +326,6 @@ fn access(stat: &Map<String, Value>, host: &Host) -> Map<String, Value> {
     let may = |bit: u32| root || mode >> shift & bit != 0;
     let bit = |bit: u32| mode & bit != 0;
     object(json!({
-        "rusr": bit(0o400), "wusr": bit(0o200), "xusr": bit(0o100),
-        "rgrp": bit(0o040), "wgrp": bit(0o020), "xgrp": bit(0o010),
-        "roth": bit(0o004), "woth": bit(0o002), "xoth": bit(0o001),
-        "isuid": bit(0o4000), "isgid": bit(0o2000),
         "readable": may(4), "writeable": may(2),
         // Root may execute what anybody may.
         "executable": if root { bit(0o111) } else { may(1) },

@@ -248,7 +248,7 @@ impl Sysctl {
 
     fn write(&self, host: &mut Host, file: &Path, settings: Settings) -> Result<bool, Fault> {
         let content = settings.changed().map(String::into_bytes);
-        edited::write(host, file, content, &edited::Attributes::default())
+        edited::write(host, file, content, &edited::Attributes::default()).map(edited::Saved::any)
     }
 
     /// What another file will make of the keys at the next boot.

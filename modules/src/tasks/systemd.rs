@@ -1,6 +1,6 @@
 use fleet_wire::UnitAction;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use self::outdated::outdated;
 use crate::args::{Bool, Text};
@@ -8,6 +8,7 @@ use crate::host::{Fault, Host, UnitState};
 use crate::module::{ArgumentError, Module, Report, Task};
 
 mod outdated;
+mod scoped;
 
 pub(super) static MODULE: Module = Module::of::<Systemd>();
 
@@ -29,9 +30,16 @@ struct Systemd {
     /// Have systemd read its files again before anything else, where they have changed since it did.
     #[serde(default)]
     daemon_reload: Bool,
-    /// `system`; units of users are not managed yet.
+    /// Start systemd itself anew before anything else.
+    #[serde(default)]
+    daemon_reexec: Bool,
+    /// `system`; `user` for the units of the task's own user, `global` for those of all users. Units of users are not proved
+    /// and not undone.
     #[serde(default)]
     scope: Scope,
+    /// Override links of other units that are in the way, where it is enabled in the scopes of users.
+    #[serde(default)]
+    force: Bool,
     /// Taken for Ansible's sake: what is done is waited for, because it is proved.
     #[serde(default, rename = "no_block")]
     _no_block: Option<Bool>,
@@ -64,11 +72,25 @@ impl Task for Systemd {
         ("service", "name"),
         ("unit", "name"),
         ("daemon-reload", "daemon_reload"),
+        ("daemon-reexec", "daemon_reexec"),
     ];
 
     fn check(&self) -> Result<(), ArgumentError> {
-        if self.scope != Scope::System {
-            return Err(ArgumentError::of("scope", "only `system` is supported yet"));
+        if self.scope == Scope::Global && self.state.is_some() {
+            return Err(ArgumentError::of(
+                "state",
+                "units of all users can be enabled and masked, and not started: nobody knows for whom",
+            ));
+        }
+        if self
+            .name
+            .as_ref()
+            .is_some_and(|name| name.is_empty() || name.contains(['*', '?', '[']))
+        {
+            return Err(ArgumentError::of(
+                "name",
+                "it must name one unit, without patterns",
+            ));
         }
         let named = self.state.is_some() || self.enabled.is_some() || self.masked.is_some();
         if named && self.name.is_none() {
@@ -77,7 +99,7 @@ impl Task for Systemd {
                 "it is required with state, enabled and masked",
             ));
         }
-        match named || *self.daemon_reload {
+        match named || *self.daemon_reload || *self.daemon_reexec || self.name.is_some() {
             true => Ok(()),
             false => Err(ArgumentError::of(
                 "state",
@@ -87,11 +109,17 @@ impl Task for Systemd {
     }
 
     fn run(self, host: &mut Host) -> Result<Report, Fault> {
+        if self.scope != Scope::System {
+            return scoped::reach(&self, host);
+        }
+        if *self.daemon_reexec {
+            scoped::tell(host, &["systemctl", "daemon-reexec"])?;
+        }
         if *self.daemon_reload && outdated(host, self.name.as_deref())? {
             host.act("", UnitAction::DaemonReload)?;
         }
         let Some(name) = self.name else {
-            return Ok(Report::default());
+            return Ok(Report::of(json!({"name": null, "status": {}})));
         };
         Wanted {
             name: &name,
@@ -118,19 +146,27 @@ impl Wanted<'_> {
         let may_come = host.open() && !before.exists();
         if !before.exists() && !may_come && self.masked != Some(true) {
             return Err(Fault::new(format!(
-                "there is no unit {} on this host: check its name, or install what brings it before this task",
+                "Could not find the requested service {}: host has no such unit: check its name, or install what brings it before this task",
                 self.name
             )));
         }
-        for action in self.actions(&before) {
+        for action in self.actions(&before, self.is_started_by_others(host, &before)?) {
             host.act(self.name, action)?;
         }
-        let after = host.unit(self.name)?;
-        Ok(self.report(&after))
+        Ok(self.report(&before))
+    }
+
+    /// Whether a unit that is only enabled through others is so now: systemd lists the links that do it.
+    fn is_started_by_others(&self, host: &Host, unit: &UnitState) -> Result<bool, Fault> {
+        if self.enabled.is_none() || unit.enabled != "indirect" {
+            return Ok(false);
+        }
+        let output = host.probe(&["systemctl", "is-enabled", "-l", "--", &unit.id])?;
+        Ok(output.text().lines().count() > 1)
     }
 
     /// What has to be done, in the order that makes each possible.
-    fn actions(&self, unit: &UnitState) -> Vec<UnitAction> {
+    fn actions(&self, unit: &UnitState, by_others: bool) -> Vec<UnitAction> {
         let masked = unit.load == "masked" || unit.enabled.starts_with("masked");
         let mut actions = Vec::new();
         match self.masked {
@@ -139,7 +175,8 @@ impl Wanted<'_> {
             _ => {}
         }
         match self.enabled {
-            Some(true) if !starts_at_boot(unit) => actions.push(UnitAction::Enable),
+            Some(true) if !starts_at_boot(unit) && !by_others => actions.push(UnitAction::Enable),
+            Some(false) if by_others => actions.push(UnitAction::Disable),
             Some(false)
                 if matches!(
                     unit.enabled.as_str(),
@@ -181,14 +218,20 @@ impl Wanted<'_> {
 fn starts_at_boot(unit: &UnitState) -> bool {
     matches!(
         unit.enabled.as_str(),
-        "enabled" | "static" | "alias" | "indirect" | "generated" | "transient"
+        "enabled" | "static" | "alias" | "generated" | "transient"
     )
 }
 
-/// The unit in systemd's own names.
+/// The unit in systemd's own names, as it was before.
 fn status(unit: &UnitState) -> Value {
     let yes = |yes: bool| if yes { "yes" } else { "no" };
-    json!({
+    let mut status: Map<String, Value> = unit
+        .properties
+        .iter()
+        .map(|(name, value)| (name.clone(), value.as_str().into()))
+        .collect();
+    // A plan's own effects are not among them.
+    let own = json!({
         "Id": unit.id,
         "LoadState": unit.load,
         "ActiveState": unit.active,
@@ -198,7 +241,11 @@ fn status(unit: &UnitState) -> Value {
         "FragmentPath": unit.fragment,
         "CanReload": yes(unit.can_reload),
         "NeedDaemonReload": yes(unit.need_daemon_reload),
-    })
+    });
+    if let Value::Object(own) = own {
+        status.extend(own);
+    }
+    status.into()
 }
 
 #[cfg(test)]
@@ -229,7 +276,7 @@ mod tests {
             enabled: boot,
             masked,
         }
-        .actions(&unit)
+        .actions(&unit, false)
     }
 
     #[test]
@@ -285,13 +332,12 @@ mod tests {
             refused(json!({"state": "started"})),
             "argument `name`: it is required with state, enabled and masked"
         );
+        assert!(refused(json!({})).starts_with("argument `state`: nothing is asked for"));
         assert!(
-            refused(json!({"name": "x"})).starts_with("argument `state`: nothing is asked for")
+            refused(json!({"name": "x", "state": "started", "scope": "global"}))
+                .contains("not started")
         );
-        assert_eq!(
-            refused(json!({"name": "x", "state": "started", "scope": "user"})),
-            "argument `scope`: only `system` is supported yet"
-        );
+        assert!(refused(json!({"name": "x*", "enabled": true})).contains("without patterns"));
         assert!((MODULE.check)(&json!({"daemon_reload": "yes"})).is_ok());
     }
 }

@@ -74,7 +74,7 @@ impl<W: Write, R: Read> Talk<W, R> {
         self.next += 1;
         Task {
             id: self.next,
-            epoch: 0,
+            lane: 0,
             group: self.next,
             name: format!("task {}", self.next),
             place: "site.yml:1".to_owned(),
@@ -91,6 +91,7 @@ impl<W: Write, R: Read> Talk<W, R> {
             only_if: None,
             planned: None,
             timeout_s: 0,
+            background_s: None,
         }
     }
 

@@ -4,6 +4,7 @@ use minijinja::value::ValueKind;
 use minijinja::{Error, State, Value};
 use sha1::{Digest, Sha1};
 
+use super::charset::{decoded, encoded};
 use crate::template::given::{Filter, Given, failed, items};
 use crate::template::python::text::{self, pairs};
 
@@ -42,23 +43,10 @@ pub(super) const FILTERS: &[Filter] = &[
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-fn utf8_only(given: &Given) -> Result<(), Error> {
-    match given
-        .text(0, "utf-8")?
-        .to_ascii_lowercase()
-        .replace('_', "-")
-        .as_str()
-    {
-        "utf-8" | "utf8" | "ascii" | "us-ascii" => Ok(()),
-        other => Err(given.wrong(&format!("knows no encoding but utf-8, not `{other}`"))),
-    }
-}
-
 fn b64encode(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value, Error> {
-    utf8_only(given)?;
-    let text = text::str(value)?;
+    let bytes = encoded(&text::str(value)?, &given.text(0, "utf-8")?)?;
     let mut out = String::new();
-    for chunk in text.as_bytes().chunks(3) {
+    for chunk in bytes.chunks(3) {
         let bits = chunk
             .iter()
             .fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte))
@@ -79,7 +67,6 @@ fn b64encode(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Valu
 }
 
 fn b64decode(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value, Error> {
-    utf8_only(given)?;
     let written = text::str(value)?;
     let wrong = || failed("the text is no base64");
     let mut bytes = Vec::new();
@@ -110,9 +97,7 @@ fn b64decode(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Valu
         3 => bytes.extend([(bits >> 10) as u8, (bits >> 2) as u8]),
         _ => return Err(wrong()),
     }
-    String::from_utf8(bytes)
-        .map(Value::from)
-        .map_err(|_| failed("what the base64 stands for is no text (not UTF-8)"))
+    decoded(&bytes, &given.text(0, "utf-8")?).map(Value::from)
 }
 
 fn percent_encoded(text: &str, safe: &str) -> String {
@@ -223,7 +208,7 @@ fn urlsplit(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value
             .into_iter()
             .find(|(name, _)| *name == wanted)
             .map(|pair| pair.1)
-            .ok_or_else(|| failed(format!("a URL has no part `{wanted}`"))),
+            .ok_or_else(|| failed(format!("unknown URL component: {wanted}"))),
     }
 }
 
@@ -236,7 +221,11 @@ fn to_uuid(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value,
     let number = u128::from_str_radix(&digits, 16)
         .ok()
         .filter(|_| digits.len() == 32)
-        .ok_or_else(|| failed(format!("`{namespace}` is no UUID")))?;
+        .ok_or_else(|| {
+            failed(format!(
+                "Invalid value '{namespace}' for 'namespace': it is no UUID"
+            ))
+        })?;
     let mut hash = Sha1::new();
     hash.update(number.to_be_bytes());
     hash.update(text::str(value)?.as_bytes());

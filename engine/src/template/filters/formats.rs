@@ -33,12 +33,12 @@ pub(super) const FILTERS: &[Filter] = &[
     },
     Filter {
         names: "to_yaml",
-        parameters: "indent width default_flow_style sort_keys allow_unicode **",
+        parameters: "indent width default_flow_style sort_keys allow_unicode explicit_start explicit_end default_style line_break encoding version tags canonical vault_behavior",
         run: to_yaml,
     },
     Filter {
         names: "to_nice_yaml",
-        parameters: "indent width default_flow_style sort_keys allow_unicode **",
+        parameters: "indent width default_flow_style sort_keys allow_unicode explicit_start explicit_end default_style line_break encoding version tags canonical vault_behavior",
         run: to_nice_yaml,
     },
     Filter {
@@ -248,6 +248,14 @@ fn from_json(_: &mut State<'_, '_>, value: &Value, _: &Given) -> Result<Value, E
     Ok(of_json(&parsed))
 }
 
+/// A plain value as JSON.
+///
+/// # Errors
+/// If something in it has no place in JSON.
+pub(super) fn to_plain_json(value: &Value) -> Result<serde_json::Value, Error> {
+    serde_json::to_value(value).map_err(|error| failed(format!("the value is no JSON: {error}")))
+}
+
 /// A JSON value as a template sees it.
 pub(crate) fn of_json(json: &serde_json::Value) -> Value {
     match json {
@@ -283,11 +291,34 @@ fn yaml_style(given: &Given, indent: i64, flow: Option<bool>) -> Result<YamlStyl
 }
 
 fn to_yaml(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value, Error> {
-    Ok(yaml::dump(value, &yaml_style(given, 2, None)?)?.into())
+    document(value, given, &yaml_style(given, 2, None)?)
 }
 
 fn to_nice_yaml(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value, Error> {
-    Ok(yaml::dump(value, &yaml_style(given, 4, Some(false))?)?.into())
+    document(value, given, &yaml_style(given, 4, Some(false))?)
+}
+
+fn document(value: &Value, given: &Given, style: &YamlStyle) -> Result<Value, Error> {
+    const BEHAVIOURS: [&str; 4] = ["decrypt", "keep_encrypted", "redact", "fail"];
+    let behaviour = given.text(13, "decrypt")?;
+    if !BEHAVIOURS.contains(&behaviour.as_str()) {
+        return Err(failed(format!(
+            "The vault parameter must be one of {}",
+            BEHAVIOURS.join(", ")
+        )));
+    }
+    let mut out = yaml::dump(value, style)?;
+    if given.flag(5, false) {
+        let scalar = !matches!(
+            value.kind(),
+            ValueKind::Map | ValueKind::Seq | ValueKind::Iterable
+        );
+        out.insert_str(0, if scalar { "--- " } else { "---\n" });
+    }
+    if given.flag(6, false) {
+        out.push_str("...\n");
+    }
+    Ok(out.into())
 }
 
 fn documents(value: &Value) -> Result<Vec<Value>, Error> {
@@ -308,6 +339,9 @@ fn from_yaml(_: &mut State<'_, '_>, value: &Value, _: &Given) -> Result<Value, E
 }
 
 fn from_yaml_all(_: &mut State<'_, '_>, value: &Value, _: &Given) -> Result<Value, Error> {
+    if value.is_none() {
+        return Ok(Vec::<Value>::new().into());
+    }
     if value.kind() != ValueKind::String {
         return Ok(value.clone());
     }

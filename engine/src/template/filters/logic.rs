@@ -1,7 +1,7 @@
 //! Defaults, choices and types.
 
 use minijinja::value::ValueKind;
-use minijinja::{Error, State, Value};
+use minijinja::{Error, ErrorKind, State, Value};
 
 use crate::template::given::{Filter, Given, failed};
 use crate::template::poison;
@@ -52,16 +52,15 @@ fn default(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value,
 fn mandatory(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value, Error> {
     match given.some(0) {
         Some(message) if value.is_undefined() => Err(failed(text::str(message)?)),
-        None if value.is_undefined() => Err(poison::undefined(value)),
+        None if value.is_undefined() => {
+            Err(Error::new(ErrorKind::UndefinedError, poison::MANDATORY))
+        }
         _ => Ok(value.clone()),
     }
 }
 
 fn ternary(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value, Error> {
-    if value.is_undefined() {
-        return Err(poison::undefined(value));
-    }
-    if poison::touch(value) {
+    if value.is_undefined() || poison::touch(value) {
         return Ok(value.clone());
     }
     let chosen = match given.some(2) {
@@ -76,10 +75,7 @@ fn type_debug(_: &mut State<'_, '_>, value: &Value, _: &Given) -> Result<Value, 
     if poison::touch(value) {
         return Ok(value.clone());
     }
-    Ok(Value::from(match value.kind() {
-        ValueKind::Undefined => "AnsibleUndefined",
-        _ => text::type_name(value),
-    }))
+    Ok(Value::from(text::type_name(value)))
 }
 
 fn boolean(_: &mut State<'_, '_>, value: &Value, _: &Given) -> Result<Value, Error> {

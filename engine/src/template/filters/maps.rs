@@ -21,7 +21,7 @@ pub(super) const FILTERS: &[Filter] = &[
     },
     Filter {
         names: "combine",
-        parameters: "* recursive list_merge",
+        parameters: "* recursive list_merge **",
         run: combine,
     },
     Filter {
@@ -53,6 +53,12 @@ pub(super) const FILTERS: &[Filter] = &[
 
 fn dict2items(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value, Error> {
     let (key_name, value_name) = (given.text(0, "key")?, given.text(1, "value")?);
+    if value.kind() != ValueKind::Map {
+        return Err(failed(format!(
+            "dict2items requires a dictionary, got {} instead",
+            text::type_name(value)
+        )));
+    }
     Ok(pairs(value)?
         .into_iter()
         .map(|(key, item)| Value::from_pairs([(key_name.clone(), key), (value_name.clone(), item)]))
@@ -63,7 +69,19 @@ fn dict2items(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Val
 fn items2dict(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value, Error> {
     let (key_name, value_name) = (given.text(0, "key")?, given.text(1, "value")?);
     let mut made = IndexMap::new();
+    if !matches!(value.kind(), ValueKind::Seq | ValueKind::Iterable) {
+        return Err(failed(format!(
+            "items2dict requires a list, got {} instead",
+            text::type_name(value)
+        )));
+    }
     for item in items(value)? {
+        if item.kind() != ValueKind::Map {
+            return Err(failed(format!(
+                "items2dict requires a list of dictionaries, got {} instead",
+                text::repr(value)?
+            )));
+        }
         let part = |name: &str| {
             let part = item.get_attr(name)?;
             if part.is_undefined() {
@@ -90,6 +108,11 @@ enum ListMerge {
 }
 
 fn combine(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value, Error> {
+    if !given.named.is_empty() {
+        return Err(failed(
+            "'recursive' and 'list_merge' are the only valid keyword arguments",
+        ));
+    }
     let recursive = given.flag(0, false);
     let merge = match given.text(1, "replace")?.as_str() {
         "replace" => ListMerge::Replace,
@@ -104,7 +127,7 @@ fn combine(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value,
     };
     let mut layers = Vec::new();
     for part in std::iter::once(value).chain(&given.rest) {
-        gather(part, &mut layers)?;
+        gather(part, &mut layers, true)?;
     }
     let mut made = Value::from_pairs(Vec::<(String, Value)>::new());
     for layer in layers {
@@ -114,17 +137,19 @@ fn combine(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value,
 }
 
 /// Lists of dictionaries are combined, too, in their order.
-fn gather(part: &Value, layers: &mut Vec<Value>) -> Result<(), Error> {
+fn gather(part: &Value, layers: &mut Vec<Value>, lists: bool) -> Result<(), Error> {
     match part.kind() {
+        // Nothing adds nothing.
+        ValueKind::None => {}
         ValueKind::Map => layers.push(part.clone()),
-        ValueKind::Seq | ValueKind::Iterable => {
+        ValueKind::Seq | ValueKind::Iterable if lists => {
             for item in items(part)? {
-                gather(&item, layers)?;
+                gather(&item, layers, false)?;
             }
         }
         _ => {
             return Err(failed(format!(
-                "combine needs dictionaries, found {}",
+                "failed to combine variables, expected dicts but got a '{}'",
                 text::type_name(part)
             )));
         }
@@ -185,14 +210,14 @@ fn dictsort(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value
     let case = given.flag(0, false);
     let mut found = pairs(value)?;
     found.sort_by_cached_key(|(key, item)| {
-        super::sequences::sort_key(if by_value { item } else { key }, case)
+        super::order::sort_key(if by_value { item } else { key }, case)
     });
     if given.flag(2, false) {
         found.reverse();
     }
     Ok(found
         .into_iter()
-        .map(|(key, item)| Value::from(vec![key, item]))
+        .map(|(key, item)| text::tuple([key, item]))
         .collect::<Vec<_>>()
         .into())
 }
@@ -200,7 +225,7 @@ fn dictsort(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value
 fn item_pairs(_: &mut State<'_, '_>, value: &Value, _: &Given) -> Result<Value, Error> {
     Ok(pairs(value)?
         .into_iter()
-        .map(|(key, item)| Value::from(vec![key, item]))
+        .map(|(key, item)| text::tuple([key, item]))
         .collect::<Vec<_>>()
         .into())
 }
@@ -227,25 +252,28 @@ fn rekey_on_member(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Resul
         "error" => false,
         "overwrite" => true,
         other => {
-            return Err(given.wrong(&format!(
-                "knows duplicates=error and overwrite, not `{other}`"
+            return Err(failed(format!(
+                "duplicates parameter to rekey_on_member has unknown value '{other}': it is error or overwrite"
             )));
         }
     };
-    let all = if value.kind() == ValueKind::Map {
-        pairs(value)?.into_iter().map(|pair| pair.1).collect()
-    } else {
-        items(value)?
+    let all = match value.kind() {
+        ValueKind::Map => pairs(value)?.into_iter().map(|pair| pair.1).collect(),
+        ValueKind::Seq | ValueKind::Iterable => items(value)?,
+        _ => return Err(failed("Type is not a valid list, set, or dict")),
     };
     let mut made = IndexMap::new();
     for item in all {
+        if item.kind() != ValueKind::Map {
+            return Err(failed("List item is not a valid dict"));
+        }
         let key = item.get_item(member)?;
         if key.is_undefined() {
-            return Err(failed(format!("an item has no `{member}` to be found by")));
+            return Err(failed(format!("Key '{member}' was not found")));
         }
         if made.insert(key.clone(), item).is_some() && !overwrite {
             return Err(failed(format!(
-                "two items have `{member}` {}",
+                "Key {} is not unique, cannot convert to dict",
                 text::repr(&key)?
             )));
         }
@@ -254,5 +282,9 @@ fn rekey_on_member(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Resul
 }
 
 fn attr(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value, Error> {
-    value.get_item(given.need(0)?)
+    // The keys of a dictionary are no attributes of it.
+    match value.kind() {
+        ValueKind::Map => Ok(Value::UNDEFINED),
+        _ => value.get_item(given.need(0)?),
+    }
 }

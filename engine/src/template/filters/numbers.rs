@@ -74,9 +74,23 @@ fn number(value: &Value) -> Result<f64, Error> {
     }
 }
 
+/// A number for a function of mathematics.
+fn real(value: &Value, function: &str) -> Result<f64, Error> {
+    number(value).map_err(|_| {
+        failed(format!(
+            "{function}() can only be used on numbers: must be real number, not {}",
+            text::type_name(value)
+        ))
+    })
+}
+
 /// A whole number where the float has one that fits, as Python's `int()`.
 fn whole(number: f64) -> Option<Value> {
-    (number.is_finite() && number.abs() < 9.2e18).then(|| Value::from(number.trunc() as i64))
+    if !number.is_finite() || number.abs() >= 1.7e38 {
+        return None;
+    }
+    let whole = number.trunc() as i128;
+    Some(i64::try_from(whole).map_or_else(|_| Value::from(whole), Value::from))
 }
 
 fn int(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value, Error> {
@@ -142,6 +156,11 @@ fn abs(_: &mut State<'_, '_>, value: &Value, _: &Given) -> Result<Value, Error> 
 
 fn round(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value, Error> {
     let precision = i32::try_from(given.int(0, 0)?).unwrap_or(0);
+    let common = given.text(1, "common")? == "common";
+    if value.kind() == ValueKind::Number && value.is_integer() && common && precision >= 0 {
+        return Ok(value.clone());
+    }
+    let is_whole = value.kind() == ValueKind::Number && value.is_integer();
     let value = number(value)?;
     let scale = 10_f64.powi(precision.abs());
     let scaled = if precision < 0 {
@@ -159,6 +178,11 @@ fn round(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value, E
                 .parse::<f64>()
                 .map_or(Value::from(value), Value::from));
         }
+        "common" if is_whole => {
+            return Ok(
+                whole(scaled.round_ties_even() * scale).unwrap_or_else(|| Value::from(value))
+            );
+        }
         "common" => scaled.round_ties_even(),
         other => {
             return Err(given.wrong(&format!(
@@ -174,11 +198,11 @@ fn round(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value, E
 }
 
 fn log(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value, Error> {
-    let value = number(value)?;
+    let value = real(value, "log")?;
     Ok(Value::from(match given.some(0) {
         None => value.ln(),
         Some(base) => {
-            let base = number(base)?;
+            let base = real(base, "log")?;
             if base == 10.0 {
                 value.log10()
             } else {
@@ -189,11 +213,13 @@ fn log(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value, Err
 }
 
 fn pow(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value, Error> {
-    Ok(Value::from(number(value)?.powf(number(given.need(0)?)?)))
+    Ok(Value::from(
+        real(value, "pow")?.powf(real(given.need(0)?, "pow")?),
+    ))
 }
 
 fn root(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value, Error> {
-    let value = number(value)?;
+    let value = real(value, "root")?;
     let base = given.some(0).map_or(Ok(2.0), number)?;
     Ok(Value::from(if base == 2.0 {
         value.sqrt()
@@ -266,10 +292,11 @@ fn filesizeformat(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result
 
 fn human_readable(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value, Error> {
     let size = match value.as_str() {
-        Some(written) => written
-            .trim()
-            .parse()
-            .map_err(|_| failed(format!("`{written}` is no number")))?,
+        Some(written) => written.trim().parse().map_err(|_| {
+            failed(format!(
+                "human_readable() failed on bad input: `{written}` is no number"
+            ))
+        })?,
         None => number(value)?,
     };
     let base = if given.flag(0, false) {

@@ -114,7 +114,12 @@ fn splitext(_: &mut State<'_, '_>, value: &Value, _: &Given) -> Result<Value, Er
 fn path_join(_: &mut State<'_, '_>, value: &Value, _: &Given) -> Result<Value, Error> {
     let parts = match value.as_str() {
         Some(_) => vec![value.clone()],
-        None => items(value)?,
+        None => items(value).map_err(|_| {
+            failed(format!(
+                "|path_join expects string or sequence, got {} instead",
+                text::type_name(value)
+            ))
+        })?,
     };
     let mut joined = String::new();
     for part in parts {
@@ -245,6 +250,9 @@ fn expandvars(_: &mut State<'_, '_>, value: &Value, _: &Given) -> Result<Value, 
 }
 
 fn commonpath(_: &mut State<'_, '_>, value: &Value, _: &Given) -> Result<Value, Error> {
+    if value.as_str().is_some() {
+        return Err(failed("|commonpath expects sequence, got str instead"));
+    }
     let paths: Vec<String> = items(value)?
         .iter()
         .map(text::str)

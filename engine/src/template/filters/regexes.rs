@@ -1,8 +1,8 @@
 //! Regular expressions, written as for Python.
 
+use fancy_regex::{Captures, Regex};
 use minijinja::value::ValueKind;
 use minijinja::{Error, State, Value};
-use regex::{Captures, Regex, RegexBuilder};
 
 use crate::template::given::{Filter, Given, failed, items};
 use crate::template::python::text;
@@ -30,26 +30,84 @@ pub(super) const FILTERS: &[Filter] = &[
     },
 ];
 
+/// A pattern of Python's `re`.
+pub(crate) struct Pattern(Regex);
+
+impl Pattern {
+    /// Whether the text has a match anywhere.
+    ///
+    /// # Errors
+    /// If looking for one takes too many steps.
+    pub(crate) fn is_match(&self, text: &str) -> Result<bool, Error> {
+        self.0.is_match(text).map_err(too_hard)
+    }
+
+    /// The first match.
+    ///
+    /// # Errors
+    /// As [`Pattern::is_match`].
+    fn first<'t>(&self, text: &'t str) -> Result<Option<Captures<'t, str>>, Error> {
+        self.0.captures(text).map_err(too_hard)
+    }
+
+    /// All matches as Python finds them: an empty one may follow right after one that is not.
+    ///
+    /// # Errors
+    /// As [`Pattern::is_match`].
+    fn all<'t>(&self, text: &'t str) -> Result<Vec<Captures<'t, str>>, Error> {
+        let mut found = Vec::new();
+        let mut at = 0;
+        let mut empty_at = None;
+        while at <= text.len() {
+            let Some(captures) = self.0.captures_from_pos(text, at).map_err(too_hard)? else {
+                break;
+            };
+            let Some(whole) = captures.get(0) else { break };
+            let (start, end) = (whole.start(), whole.end());
+            if start == end && empty_at == Some(start) {
+                // Past the character where nothing was found already.
+                at = start + text[start..].chars().next().map_or(1, char::len_utf8);
+                empty_at = None;
+                continue;
+            }
+            empty_at = (start == end).then_some(start);
+            at = end;
+            found.push(captures);
+        }
+        Ok(found)
+    }
+}
+
+fn too_hard(error: fancy_regex::Error) -> Error {
+    failed(format!(
+        "the pattern cannot be followed to its end: {error}"
+    ))
+}
+
 /// Compiles a pattern of Python's `re`.
 ///
 /// # Errors
-/// If it is wrong, or uses what only a backtracking engine has: lookaround and backreferences.
-pub(crate) fn python(pattern: &str, ignore_case: bool, multiline: bool) -> Result<Regex, Error> {
-    for unsupported in ["(?=", "(?!", "(?<=", "(?<!"] {
-        if pattern.contains(unsupported) {
-            return Err(failed(format!(
-                "the pattern `{pattern}` looks around (`{unsupported}…)`), which is not supported: match the neighbours, too, and put a group around what you want"
-            )));
-        }
+/// If it is wrong.
+pub(crate) fn python(pattern: &str, ignore_case: bool, multiline: bool) -> Result<Pattern, Error> {
+    let mut flags = String::new();
+    if ignore_case {
+        flags.push('i');
     }
-    RegexBuilder::new(&translated(pattern))
-        .case_insensitive(ignore_case)
-        .multi_line(multiline)
-        .build()
+    if multiline {
+        flags.push('m');
+    }
+    let flags = if flags.is_empty() {
+        flags
+    } else {
+        format!("(?{flags})")
+    };
+    Regex::new(&format!("{flags}{}", translated(pattern, multiline)))
+        .map(Pattern)
         .map_err(|error| {
             failed(format!(
                 "the pattern `{pattern}` is wrong: {}",
                 first_line(&error.to_string())
+                    .replace("Target of repeat operator is invalid", "nothing to repeat")
             ))
         })
 }
@@ -61,8 +119,9 @@ fn first_line(said: &str) -> &str {
         .trim_start_matches("error: ")
 }
 
-/// What Python writes otherwise: `\Z` for the very end, and `[` unescaped in a set.
-fn translated(pattern: &str) -> String {
+/// What Python writes otherwise: `\Z` for the very end, `$` before a last newline, too, and `[` unescaped in a set.
+fn translated(pattern: &str, multiline: bool) -> String {
+    let multiline = multiline || pattern.starts_with("(?m") || pattern.starts_with("(?im");
     let mut out = String::with_capacity(pattern.len());
     let mut inside = false;
     let mut characters = pattern.chars().peekable();
@@ -109,6 +168,7 @@ fn translated(pattern: &str) -> String {
                 inside = false;
                 out.push(']');
             }
+            '$' if !inside && !multiline => out.push_str("(?=\\n?\\z)"),
             '&' | '~' if inside && characters.peek() == Some(&c) => {
                 out.push('\\');
                 out.push(c);
@@ -120,7 +180,7 @@ fn translated(pattern: &str) -> String {
 }
 
 /// What a replacement of Python's `re.sub` makes of a match: `\1`, `\g<name>`, escapes.
-fn expanded(replacement: &str, captures: &Captures<'_>) -> Result<String, Error> {
+fn expanded(replacement: &str, captures: &Captures<'_, str>) -> Result<String, Error> {
     let mut out = String::new();
     let mut rest = replacement.chars().peekable();
     let group = |name: &str| -> Result<String, Error> {
@@ -182,7 +242,7 @@ fn replace(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value,
     let mut out = String::new();
     let mut last = 0;
     let mut done = 0;
-    for captures in pattern.captures_iter(&text) {
+    for captures in pattern.all(&text)? {
         if count > 0 && done == count {
             break;
         }
@@ -198,7 +258,8 @@ fn replace(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value,
     let wanted = given.int(5, 0)?;
     if wanted > 0 && done as i64 != wanted {
         return Err(failed(format!(
-            "{done} matches were replaced where {wanted} were expected"
+            "'{}' should match {wanted} times, but matches {done} times in '{text}'",
+            given.text(0, "")?
         )));
     }
     Ok(out.into())
@@ -212,10 +273,10 @@ fn search(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value, 
         given.flag(1, false),
         given.flag(2, false),
     )?;
-    let Some(captures) = pattern.captures(&text) else {
+    let Some(captures) = pattern.first(&text)? else {
         return Ok(Value::from(()));
     };
-    let part = |found: Option<regex::Match<'_>>| {
+    let part = |found: Option<fancy_regex::Match<'_>>| {
         found.map_or_else(|| Value::from(()), |found| Value::from(found.as_str()))
     };
     if given.rest.is_empty() {
@@ -242,7 +303,7 @@ fn search(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value, 
             }
         } else {
             return Err(failed(format!(
-                "`{wanted}` names no group: write `\\\\1` or `\\\\g<name>`"
+                "Unknown argument `{wanted}`, which names no group: write `\\\\1` or `\\\\g<name>`"
             )));
         };
         parts.push(part(found));
@@ -257,18 +318,19 @@ fn findall(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value,
         given.flag(2, false),
         given.flag(1, false),
     )?;
-    let group = |captures: &Captures<'_>, number| {
+    let group = |captures: &Captures<'_, str>, number| {
         captures
             .get(number)
             .map_or("", |found| found.as_str())
             .to_owned()
     };
     let all = pattern
-        .captures_iter(&text)
+        .all(&text)?
+        .into_iter()
         .map(|captures| match captures.len() {
             1 => Value::from(group(&captures, 0)),
             2 => Value::from(group(&captures, 1)),
-            groups => Value::from(
+            groups => text::tuple(
                 (1..groups)
                     .map(|number| Value::from(group(&captures, number)))
                     .collect::<Vec<_>>(),
@@ -292,9 +354,12 @@ fn escaped(text: &str, given: &Given) -> Result<Value, Error> {
     let special = match given.text(0, "python")?.as_str() {
         "python" => "()[]{}?*+-|^$\\.&~# \t\n\r\u{b}\u{c}",
         "posix_basic" => "].[^$*\\",
+        other @ "posix_extended" => {
+            return Err(failed(format!("Regex type ({other}) not yet implemented")));
+        }
         other => {
-            return Err(given.wrong(&format!(
-                "knows the types python and posix_basic, not `{other}`"
+            return Err(failed(format!(
+                "Invalid regex type ({other}): there are python and posix_basic"
             )));
         }
     };

@@ -3,6 +3,7 @@
 use minijinja::value::{Kwargs, ValueKind};
 use minijinja::{Error, ErrorKind, State, Value};
 
+use crate::template::evaluation;
 use crate::template::given::{Filter, Given, failed, items};
 use crate::template::poison;
 use crate::template::python::text;
@@ -65,8 +66,10 @@ fn found(item: &Value, key: &Value) -> Result<Value, Error> {
     // Only what has parts can be asked for them; of anything else every part is undefined.
     match item.kind() {
         ValueKind::None | ValueKind::Bool | ValueKind::Number => Ok(Value::UNDEFINED),
-        ValueKind::Seq | ValueKind::Iterable | ValueKind::String if key.as_i64().is_none() => {
-            Ok(Value::UNDEFINED)
+        ValueKind::String if key.as_i64().is_none() => Ok(Value::UNDEFINED),
+        ValueKind::Seq | ValueKind::Iterable if key.as_i64().is_none() => {
+            let found = item.as_object().and_then(|object| object.get_value(key));
+            Ok(found.unwrap_or(Value::UNDEFINED))
         }
         _ => item.get_item(key),
     }
@@ -96,6 +99,12 @@ fn map(state: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value,
             named("attribute").ok_or_else(|| given.wrong("needs a filter or `attribute`"))?;
         for item in items(value)? {
             let part = attribute(&item, path)?;
+            if part.is_undefined() {
+                evaluation::current()?.hint_at(format!(
+                    "object of type '{}' has no attribute '{path}'",
+                    text::type_name(&item)
+                ));
+            }
             made.push(match named("default") {
                 Some(default) if part.is_undefined() => default.clone(),
                 _ => part,

@@ -6,7 +6,8 @@ use minijinja::value::ValueKind;
 use minijinja::{Error, State, Value};
 
 use super::selection::attribute;
-use crate::template::given::{Filter, Given, items};
+use crate::template::given::{Filter, Given, failed, items};
+use crate::template::python::text;
 
 pub(super) const FILTERS: &[Filter] = &[
     Filter {
@@ -44,18 +45,40 @@ fn once(all: Vec<Value>, keep: impl Fn(&Value) -> bool) -> Vec<Value> {
         .collect()
 }
 
+/// Jinja's `unique`, to which a capital letter is no other than a small one; lists and dictionaries among the items
+/// make it Ansible's own, which tells everything apart.
 fn unique(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value, Error> {
-    let case_sensitive = given.get(0).map(Value::is_true);
+    let all = items(value)?;
+    let container = |item: &Value| {
+        matches!(
+            item.kind(),
+            ValueKind::Map | ValueKind::Seq | ValueKind::Iterable
+        ) && !text::is_tuple(item)
+    };
+    let mut keys = Vec::new();
+    for item in &all {
+        keys.push(match given.some(1) {
+            Some(path) => attribute(item, path)?,
+            None => item.clone(),
+        });
+    }
+    let own = keys.iter().any(container);
+    if own
+        && (given
+            .get(0)
+            .is_some_and(|value| !value.is_none() && !value.is_true())
+            || given.some(1).is_some())
+    {
+        return Err(failed(
+            "Jinja2's unique filter failed and we cannot fall back to Ansible's version as it does not support the parameters supplied",
+        ));
+    }
+    let fold = !own && !given.flag(0, false);
     let mut seen = HashSet::new();
     let mut made = Vec::new();
-    for item in items(value)? {
-        let mut key = match given.some(1) {
-            Some(path) => attribute(&item, path)?,
-            None => item.clone(),
-        };
-        // Ansible's own `unique` is case-sensitive unless told otherwise; Jinja's is not.
-        if case_sensitive == Some(false) && key.kind() == ValueKind::String {
-            key = Value::from(key.as_str().unwrap_or_default().to_lowercase());
+    for (item, mut key) in all.into_iter().zip(keys) {
+        if fold && let Some(written) = key.as_str() {
+            key = Value::from(written.to_lowercase());
         }
         if seen.insert(key) {
             made.push(item);

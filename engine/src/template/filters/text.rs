@@ -311,8 +311,8 @@ fn comment(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value,
         "cblock" => (" * ", "/*", " */"),
         "xml" => (" - ", "<!--", "-->"),
         other => {
-            return Err(given.wrong(&format!(
-                "knows the styles plain, erlang, c, cblock and xml, not `{other}`"
+            return Err(failed(format!(
+                "Invalid style '{other}': there are plain, erlang, c, cblock and xml"
             )));
         }
     };
@@ -325,19 +325,29 @@ fn comment(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value,
             .map(|_| format!("{text}{newline}"))
             .collect::<String>()
     };
-    let prefix = block(given.text(3, &bare)?, given.int(4, 1)?);
+    let prefix = match given.text(3, &bare)? {
+        empty if empty.is_empty() => String::new(),
+        // A prefix that is a newline needs no other.
+        line if line == newline => block(String::new(), given.int(4, 1)?),
+        prefix => block(prefix, given.int(4, 1)?),
+    };
     let postfix_count = given.int(6, 1)?;
     let postfix_text = given.text(5, &bare)?;
     let postfix = (0..postfix_count.clamp(0, 1000))
         .map(|_| format!("{newline}{postfix_text}"))
         .collect::<String>();
     let text = text::str(value)?;
-    let body: Vec<String> = text
-        .split(&*newline)
-        .map(|line| {
-            format!("{decoration}{line}")
-                .trim_end_matches(' ')
-                .to_owned()
+    let lines: Vec<&str> = text.split(&*newline).collect();
+    let body: Vec<String> = lines
+        .iter()
+        .enumerate()
+        .map(|(at, line)| {
+            // An empty line has no blank at its end, except the last.
+            if line.is_empty() && at + 1 < lines.len() {
+                decoration.trim_end().to_owned()
+            } else {
+                format!("{decoration}{line}")
+            }
         })
         .collect();
     let beginning = if beginning.is_empty() {
@@ -374,7 +384,8 @@ fn quote(_: &mut State<'_, '_>, value: &Value, _: &Given) -> Result<Value, Error
     Ok(shell_quoted(&text).into())
 }
 
-fn escaped(text: &str) -> String {
+/// The text with the signs of HTML replaced.
+pub(super) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

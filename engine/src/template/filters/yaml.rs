@@ -492,7 +492,7 @@ impl Analysis {
             line_breaks |= is_break(c);
             let printable = matches!(c, '\n' | ' '..='~');
             let letter = (c == '\u{85}'
-                || matches!(c, '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..='\u{10ffff}'))
+                || matches!(c, '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}'))
                 && c != '\u{feff}';
             special |= !(printable || letter && unicode);
             break_space |= c == ' ' && previous.is_some_and(is_break);

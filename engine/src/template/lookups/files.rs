@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use minijinja::value::ValueKind;
 use minijinja::{Error, Value};
 
-use super::{Asked, Lookup, lists};
+use super::{Asked, Lookup};
+use crate::template::failure::EvalError;
+use crate::template::filters::normalized;
 use crate::template::given::{failed, items};
 use crate::template::python::text;
 use crate::template::{FileSyntax, file, glob};
@@ -14,11 +16,12 @@ use crate::template::{FileSyntax, file, glob};
 pub(super) const LOOKUPS: &[Lookup] = &[
     Lookup {
         names: "file",
-        run: contents,
+        run: |asked| contents(asked, true),
     },
     Lookup {
         names: "unvault",
-        run: contents,
+        // As with Ansible, all of it.
+        run: |asked| contents(asked, false),
     },
     Lookup {
         names: "template",
@@ -36,14 +39,6 @@ pub(super) const LOOKUPS: &[Lookup] = &[
         names: "lines",
         run: |asked| super::outside::output(asked, true),
     },
-    Lookup {
-        names: "ini",
-        run: ini,
-    },
-    Lookup {
-        names: "csvfile",
-        run: csvfile,
-    },
 ];
 
 /// Where a name may be: as it is, beside the running role and playbook, and in the directory of its kind there.
@@ -53,16 +48,28 @@ fn candidates(asked: &Asked, name: &str, kind: &str) -> Vec<PathBuf> {
     if path.is_absolute() {
         return vec![path];
     }
-    let settings = templar.settings();
-    settings
-        .search_path
-        .iter()
-        .chain([&settings.playbook_dir])
-        .flat_map(|directory| [directory.join(kind).join(&path), directory.join(&path)])
-        .collect()
+    let mut directories = asked.evaluation.search_path();
+    directories.push(templar.settings().playbook_dir.clone());
+    let mut all: Vec<PathBuf> = Vec::new();
+    for directory in directories {
+        // The files of a role lie beside its tasks.
+        let role = directory
+            .file_name()
+            .is_some_and(|name| name == "tasks")
+            .then(|| directory.parent())
+            .flatten();
+        for place in role.into_iter().chain([&*directory]) {
+            for candidate in [place.join(kind).join(&path), place.join(&path)] {
+                if !all.contains(&candidate) {
+                    all.push(candidate);
+                }
+            }
+        }
+    }
+    all
 }
 
-fn located(asked: &Asked, name: &str, kind: &str) -> Result<PathBuf, Error> {
+pub(super) fn located(asked: &Asked, name: &str, kind: &str) -> Result<PathBuf, Error> {
     let candidates = candidates(asked, name, kind);
     let controller = asked.evaluation.templar.controller();
     if let Some(found) = candidates
@@ -76,30 +83,38 @@ fn located(asked: &Asked, name: &str, kind: &str) -> Result<PathBuf, Error> {
         .map(|path| path.display().to_string())
         .collect();
     Err(failed(format!(
-        "there is no file `{name}` on the controller (looked at {})",
+        "Unable to access the file '{name}': No such file or directory on the controller (looked at {})",
         places.join(", ")
     )))
 }
 
-fn read(asked: &Asked, path: &Path) -> Result<String, Error> {
-    let bytes = asked
-        .evaluation
-        .templar
+/// A file's bytes; what a vault holds is opened.
+pub(super) fn bytes(asked: &Asked, path: &Path) -> Result<Vec<u8>, Error> {
+    let templar = &asked.evaluation.templar;
+    let bytes = templar
         .controller()
         .read(path)
         .map_err(|error| failed(format!("{} cannot be read: {error}", path.display())))?;
-    String::from_utf8(bytes)
+    templar
+        .settings()
+        .vault
+        .plain(path, bytes)
+        .map_err(|error| EvalError::new(error).into_minijinja())
+}
+
+fn read(asked: &Asked, path: &Path) -> Result<String, Error> {
+    String::from_utf8(bytes(asked, path)?)
         .map_err(|_| failed(format!("{} is no text (not UTF-8)", path.display())))
 }
 
-fn contents(asked: &Asked) -> Result<Vec<Value>, Error> {
+fn contents(asked: &Asked, rstrip: bool) -> Result<Vec<Value>, Error> {
     let mut found = Vec::new();
     for name in asked.texts()? {
         let mut text = read(asked, &located(asked, &name, "files")?)?;
         if asked.option_flag("lstrip", false) {
             text = text.trim_start().to_owned();
         }
-        if asked.option_flag("rstrip", true) {
+        if asked.option_flag("rstrip", rstrip) {
             text = text.trim_end().to_owned();
         }
         found.push(text.into());
@@ -129,9 +144,9 @@ fn template(asked: &Asked) -> Result<Vec<Value>, Error> {
     for name in asked.texts()? {
         let path = located(asked, &name, "templates")?;
         let text = read(asked, &path)?;
-        let rendered = file::render(&evaluation, &path, &text, &syntax)
-            .map_err(crate::template::EvalError::into_minijinja)?;
-        found.push(rendered.into());
+        let rendered =
+            file::render(&evaluation, &path, &text, &syntax).map_err(EvalError::into_minijinja)?;
+        found.push(rendered);
     }
     Ok(found)
 }
@@ -155,187 +170,121 @@ fn fileglob(asked: &Asked) -> Result<Vec<Value>, Error> {
     Ok(found)
 }
 
-/// The first file of a list that exists; `files`, `paths` and `skip` may come in a dictionary, too.
-fn first_found(asked: &Asked) -> Result<Vec<Value>, Error> {
-    let mut names = Vec::new();
-    let mut skip = asked.option_flag("skip", false);
-    let option_list = |value: Option<&Value>| -> Result<Vec<String>, Error> {
-        let Some(value) = value.filter(|value| !value.is_undefined()) else {
+/// What `first_found` looks for: every name, in order, and whether it may find none.
+#[derive(Default)]
+struct Search {
+    names: Vec<String>,
+    skip: bool,
+}
+
+impl Search {
+    /// Names from a list, or from a text with separators. What is undefined is passed over.
+    fn list(value: Option<&Value>, separators: &[char]) -> Result<Vec<String>, Error> {
+        let Some(value) = value.filter(|value| !value.is_undefined() && !value.is_none()) else {
             return Ok(Vec::new());
         };
-        match value.as_str() {
-            Some(written) => Ok(written
-                .split([',', ';', ':'])
-                .map(|name| name.trim().to_owned())
+        if let Some(written) = value.as_str() {
+            return Ok(written
+                .split(separators)
+                .map(str::trim)
                 .filter(|name| !name.is_empty())
-                .collect()),
-            None => items(value)?.iter().map(text::str).collect(),
+                .map(str::to_owned)
+                .collect());
         }
-    };
-    let mut combine = |files: Vec<String>, paths: Vec<String>| {
+        let mut all = Vec::new();
+        for item in items(value)? {
+            all.extend(Self::list(Some(&item), separators)?);
+        }
+        Ok(all)
+    }
+
+    fn files(value: Option<&Value>) -> Result<Vec<String>, Error> {
+        Self::list(value, &[',', ';'])
+    }
+
+    fn paths(value: Option<&Value>) -> Result<Vec<String>, Error> {
+        Self::list(value, &[',', ';', ':'])
+    }
+
+    fn add(&mut self, files: Vec<String>, paths: &[String]) {
         if paths.is_empty() {
-            names.extend(files);
+            self.names.extend(files);
+        } else if files.is_empty() {
+            self.names.extend(paths.iter().cloned());
         } else {
-            names.extend(
-                paths
-                    .iter()
-                    .flat_map(|path| files.iter().map(move |file| format!("{path}/{file}"))),
-            );
-        }
-    };
-    combine(
-        option_list(asked.option("files"))?,
-        option_list(asked.option("paths"))?,
-    );
-    for term in lists::flattened(&asked.terms)? {
-        if term.kind() == ValueKind::Map {
-            let part = |name: &str| term.get_attr(name);
-            combine(
-                option_list(Some(&part("files")?))?,
-                option_list(Some(&part("paths")?))?,
-            );
-            let said = part("skip")?;
-            skip |= !said.is_undefined() && said.is_true();
-        } else {
-            combine(vec![text::str(&term)?], Vec::new());
+            let joined = |path: &String| {
+                let path = path.clone();
+                let join = move |file: &String| format!("{}/{file}", path.trim_end_matches('/'));
+                files.iter().map(join).collect::<Vec<_>>()
+            };
+            self.names.extend(paths.iter().flat_map(joined));
         }
     }
+
+    fn term(&mut self, term: &Value, paths: &[String]) -> Result<(), Error> {
+        match term.kind() {
+            ValueKind::Undefined => {}
+            ValueKind::String => self.add(Self::files(Some(term))?, paths),
+            ValueKind::Map => {
+                let part = |name: &str| term.get_attr(name);
+                let own = Self::paths(Some(&part("paths")?))?;
+                let own = if own.is_empty() { paths } else { &own };
+                self.add(Self::files(Some(&part("files")?))?, own);
+                let said = part("skip")?;
+                self.skip |= !said.is_undefined() && said.is_true();
+            }
+            ValueKind::Seq | ValueKind::Iterable => {
+                for inner in items(term)? {
+                    self.term(&inner, paths)?;
+                }
+            }
+            _ => {
+                return Err(failed(format!(
+                    "Invalid term supplied: a term is a text, a list or a dictionary, not '{}'",
+                    text::type_name(term)
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The first file of a list that exists; `files`, `paths` and `skip` may come in a dictionary, too.
+fn first_found(asked: &Asked) -> Result<Vec<Value>, Error> {
+    let mut search = Search {
+        skip: asked.option_flag("skip", false),
+        ..Search::default()
+    };
+    for option in ["files", "paths"] {
+        if let Some(undefined) = asked.option(option).filter(|value| value.is_undefined()) {
+            return Ok(vec![undefined.clone()]);
+        }
+    }
+    let paths = Search::paths(asked.option("paths"))?;
+    let files = Search::files(asked.option("files"))?;
+    if asked.terms.is_empty() || !files.is_empty() {
+        search.add(files, &paths);
+    }
+    for term in &asked.terms {
+        search.term(term, &paths)?;
+    }
     let controller = asked.evaluation.templar.controller();
-    for name in &names {
-        for kind in ["files", "templates", "vars", "tasks"] {
+    for name in &search.names {
+        for kind in ["files", "templates", "vars"] {
             if let Some(found) = candidates(asked, name, kind)
                 .into_iter()
                 .find(|path| controller.exists(path))
             {
-                return Ok(vec![Value::from(found.to_string_lossy().into_owned())]);
+                let found = normalized(&found.to_string_lossy());
+                return Ok(vec![Value::from(found)]);
             }
         }
     }
-    if skip {
+    if search.skip {
         return Ok(Vec::new());
     }
     Err(failed(format!(
-        "none of these files is there: {}",
-        names.join(", ")
+        "No file was found when using first_found: none of these is there: {}",
+        search.names.join(", ")
     )))
-}
-
-fn ini(asked: &Asked) -> Result<Vec<Value>, Error> {
-    let path = located(asked, &asked.option_text("file", "ansible.ini")?, "files")?;
-    let text = read(asked, &path)?;
-    let properties = asked.option_text("type", "ini")? == "properties";
-    let section = asked.option_text("section", "global")?;
-    let default = asked
-        .option("default")
-        .cloned()
-        .unwrap_or_else(|| Value::from(""));
-    let case_sensitive = asked.option_flag("case_sensitive", false);
-    let mut current = if properties {
-        section.clone()
-    } else {
-        String::new()
-    };
-    let mut entries: Vec<(String, String)> = Vec::new();
-    for line in text.lines() {
-        let plain = line.trim();
-        if let Some(name) = plain
-            .strip_prefix('[')
-            .and_then(|rest| rest.strip_suffix(']'))
-        {
-            current = name.to_owned();
-        } else if current == section && !plain.is_empty() && !plain.starts_with(['#', ';']) {
-            if let (true, Some(last)) = (line.starts_with([' ', '\t']), entries.last_mut()) {
-                last.1.push('\n');
-                last.1.push_str(plain);
-            } else if let Some(at) = plain.find(['=', ':']) {
-                entries.push((
-                    plain[..at].trim().to_owned(),
-                    plain[at + 1..].trim().to_owned(),
-                ));
-            }
-        }
-    }
-    let by_pattern = asked.option_flag("re", false);
-    let mut found = Vec::new();
-    for key in asked.texts()? {
-        if by_pattern {
-            let pattern = crate::template::filters::python_regex(
-                &format!("\\A(?:{key})"),
-                !case_sensitive,
-                false,
-            )?;
-            found.extend(
-                entries
-                    .iter()
-                    .filter(|(name, _)| pattern.is_match(name))
-                    .map(|(_, value)| Value::from(value.as_str())),
-            );
-            continue;
-        }
-        let same = |name: &str| {
-            if case_sensitive {
-                name == key
-            } else {
-                name.eq_ignore_ascii_case(&key)
-            }
-        };
-        let value = entries
-            .iter()
-            .rev()
-            .find(|(name, _)| same(name))
-            .map_or_else(|| default.clone(), |(_, value)| Value::from(value.as_str()));
-        found.push(value);
-    }
-    Ok(found)
-}
-
-fn csvfile(asked: &Asked) -> Result<Vec<Value>, Error> {
-    let text = read(
-        asked,
-        &located(asked, &asked.option_text("file", "ansible.csv")?, "files")?,
-    )?;
-    let delimiter = match asked.option_text("delimiter", "\t")?.as_str() {
-        "TAB" | "\\t" => '\t',
-        written => written.chars().next().unwrap_or('\t'),
-    };
-    let column = |name: &str, default: &str| -> Result<usize, Error> {
-        asked
-            .option_text(name, default)?
-            .parse()
-            .map_err(|_| failed(format!("csvfile needs a number for `{name}`")))
-    };
-    let (column, key_column) = (column("col", "1")?, column("keycol", "0")?);
-    let mut found = Vec::new();
-    for key in asked.texts()? {
-        let row = text
-            .lines()
-            .map(|line| fields(line, delimiter))
-            .find(|row| row.get(key_column) == Some(&key));
-        let value = row
-            .and_then(|row| row.get(column).cloned())
-            .map(Value::from);
-        found.extend(value.or_else(|| asked.option("default").cloned()));
-    }
-    Ok(found)
-}
-
-fn fields(line: &str, delimiter: char) -> Vec<String> {
-    let mut fields = vec![String::new()];
-    let mut quoted = false;
-    let mut characters = line.chars().peekable();
-    while let Some(c) = characters.next() {
-        match c {
-            '"' if quoted && characters.next_if_eq(&'"').is_some() => push(&mut fields, '"'),
-            '"' => quoted = !quoted,
-            c if c == delimiter && !quoted => fields.push(String::new()),
-            c => push(&mut fields, c),
-        }
-    }
-    fields
-}
-
-fn push(fields: &mut [String], c: char) {
-    if let Some(last) = fields.last_mut() {
-        last.push(c);
-    }
 }

@@ -83,6 +83,13 @@ pub(super) fn flattened(terms: &[Value]) -> Result<Vec<Value>, Error> {
 fn dict(asked: &Asked) -> Result<Vec<Value>, Error> {
     let mut made = Vec::new();
     for term in opened(&asked.terms)? {
+        if term.kind() != ValueKind::Map {
+            return Err(failed(format!(
+                "the 'dict' lookup plugin expects a dictionary, got {} of type {}",
+                text::repr(&term)?,
+                text::type_name(&term)
+            )));
+        }
         for (key, value) in text::pairs(&term)? {
             made.push(Value::from_pairs([("key", key), ("value", value)]));
         }
@@ -94,7 +101,7 @@ fn indexed_items(asked: &Asked) -> Result<Vec<Value>, Error> {
     Ok(opened(&asked.terms)?
         .into_iter()
         .enumerate()
-        .map(|(at, item)| Value::from(vec![Value::from(at), item]))
+        .map(|(at, item)| text::tuple([Value::from(at), item]))
         .collect())
 }
 
@@ -156,61 +163,113 @@ fn together(asked: &Asked) -> Result<Vec<Value>, Error> {
 }
 
 fn subelements(asked: &Asked) -> Result<Vec<Value>, Error> {
+    const SHAPE: &str = "subelements lookup expects a list of two or three items, first a dict or a list, second a string pointing to the subkey";
     let [outer, path, flags @ ..] = asked.terms.as_slice() else {
-        return Err(failed(
-            "subelements needs a list and the name of the list in each of its items",
-        ));
+        return Err(failed(SHAPE));
     };
+    let Some(path) = path.as_str().filter(|_| {
+        flags.len() < 2
+            && matches!(
+                outer.kind(),
+                ValueKind::Map | ValueKind::Seq | ValueKind::Iterable
+            )
+    }) else {
+        return Err(failed(SHAPE));
+    };
+    let flag = |of: &Value, name: &str| {
+        of.get_attr(name)
+            .is_ok_and(|value| !value.is_undefined() && value.is_true())
+    };
+    if let Some(flags) = flags.first() {
+        let known = |(key, _): &(Value, Value)| key.as_str() == Some("skip_missing");
+        if flags.kind() != ValueKind::Map || !text::pairs(flags)?.iter().all(known) {
+            return Err(failed(
+                "the optional third item must be a dict with flags ('skip_missing',)",
+            ));
+        }
+    }
     let skip = flags
         .first()
-        .map(|flags| flags.get_attr("skip_missing"))
-        .transpose()?
-        .is_some_and(|skip| !skip.is_undefined() && skip.is_true());
+        .is_some_and(|flags| flag(flags, "skip_missing"))
+        || asked.option_flag("skip_missing", false);
     let outer = if outer.kind() == ValueKind::Map {
+        if flag(outer, "skipped") {
+            return Ok(Vec::new());
+        }
         text::pairs(outer)?.into_iter().map(|pair| pair.1).collect()
     } else {
         items(outer)?
     };
-    let path = text::str(path)?;
     let mut made = Vec::new();
     for item in outer {
-        // What a loop over a previous task skipped has nothing in it.
-        if item
-            .get_attr("skipped")
-            .is_ok_and(|skipped| !skipped.is_undefined() && skipped.is_true())
-        {
-            continue;
-        }
-        let mut inner = item.clone();
-        for step in path.split('.') {
-            inner = if inner.is_undefined() {
-                inner
-            } else {
-                inner.get_attr(step)?
-            };
-        }
-        if inner.is_undefined() && skip {
-            continue;
-        }
-        if !is_list(&inner) {
+        if item.kind() != ValueKind::Map {
             return Err(failed(format!(
-                "subelements needs a list `{path}` in every item, and one has none"
+                "subelements lookup expects a dictionary, got '{}'",
+                text::str(&item)?
             )));
         }
+        // What a loop over a previous task skipped has nothing in it.
+        if flag(&item, "skipped") {
+            continue;
+        }
+        let Some(inner) = inside(&item, path, skip)? else {
+            continue;
+        };
+        // The list itself is left out of what goes with each of its elements.
+        let rest = match path.contains('.') {
+            false => Value::from_pairs(
+                text::pairs(&item)?
+                    .into_iter()
+                    .filter(|(key, _)| key.as_str() != Some(path)),
+            ),
+            true => item.clone(),
+        };
         made.extend(
             items(&inner)?
                 .into_iter()
-                .map(|element| Value::from(vec![item.clone(), element])),
+                .map(|element| text::tuple([rest.clone(), element])),
         );
     }
     Ok(made)
+}
+
+/// The list at the end of a path. None: there is none, and there need not be one.
+fn inside(item: &Value, path: &str, skip: bool) -> Result<Option<Value>, Error> {
+    let mut inner = item.clone();
+    let steps: Vec<&str> = path.split('.').collect();
+    for (at, step) in steps.iter().enumerate() {
+        let next = inner.get_attr(step)?;
+        if next.is_undefined() {
+            return if skip {
+                Ok(None)
+            } else {
+                Err(failed(format!(
+                    "could not find '{step}' key in iterated item {}",
+                    text::repr(&inner)?
+                )))
+            };
+        }
+        let last = at + 1 == steps.len();
+        if (last && !is_list(&next)) || (!last && next.kind() != ValueKind::Map) {
+            if skip {
+                return Ok(None);
+            }
+            let what = if last { "list" } else { "dictionary" };
+            return Err(failed(format!(
+                "the key {step} should point to a {what}, got {}",
+                text::repr(&next)?
+            )));
+        }
+        inner = next;
+    }
+    Ok(Some(inner))
 }
 
 /// `start=0 end=10 stride=2 format=host%02d`, `count=4`, or `0-10/2:host%02d`.
 fn sequence(asked: &Asked) -> Result<Vec<Value>, Error> {
     let mut made = Vec::new();
     let mut written = asked.texts()?;
-    if written.is_empty() {
+    if written.is_empty() && asked.options.iter().any(|(name, _)| name != "wantlist") {
         written.push(String::new());
     }
     for term in written {
@@ -290,7 +349,7 @@ impl Range {
             (Some(0), None) => return Ok(()),
             (Some(count), None) => {
                 let last = self.start.saturating_add(count.saturating_mul(self.stride));
-                last.saturating_sub(self.stride.signum())
+                last.saturating_sub(1)
             }
             (None, Some(end)) => end,
             (None, None) => return Err(failed("sequence needs count or end")),
@@ -339,11 +398,7 @@ fn whole(written: &str) -> Result<i64, Error> {
 }
 
 fn random_choice(asked: &Asked) -> Result<Vec<Value>, Error> {
-    let all = opened(&asked.terms)?;
     let number = asked.evaluation.templar.controller().random();
-    Ok(all
-        .get((number % all.len().max(1) as u64) as usize)
-        .cloned()
-        .into_iter()
-        .collect())
+    let at = (number % asked.terms.len().max(1) as u64) as usize;
+    Ok(asked.terms.get(at).cloned().into_iter().collect())
 }

@@ -1,18 +1,22 @@
 //! The lookups: `lookup('file', …)`, `query('items', …)`, `with_items`.
 
 mod files;
+mod inline;
+mod inventory;
 mod lists;
 mod outside;
 mod password;
+mod settings;
+mod tables;
 mod vars;
 
 use std::sync::Arc;
 
 use minijinja::value::Kwargs;
-use minijinja::{Error, State, Value};
+use minijinja::{Error, ErrorKind, State, Value};
 
 use super::evaluation::{self, Evaluation};
-use super::given::failed;
+use super::given::{failed, worded};
 use super::python::text;
 use fleet_yaml::nearest;
 
@@ -60,11 +64,14 @@ pub(crate) struct Lookup {
     pub(crate) run: fn(&Asked) -> Result<Vec<Value>, Error>,
 }
 
-const FAMILIES: [&[Lookup]; 5] = [
+const FAMILIES: [&[Lookup]; 8] = [
     files::LOOKUPS,
+    inventory::LOOKUPS,
     lists::LOOKUPS,
     outside::LOOKUPS,
     password::LOOKUPS,
+    settings::LOOKUPS,
+    tables::LOOKUPS,
     vars::LOOKUPS,
 ];
 
@@ -91,9 +98,23 @@ pub(crate) fn find(name: &str, asked: &Asked) -> Result<Vec<Value>, Error> {
     let Some(lookup) = known else {
         let near = nearest(plain, names())
             .map_or_else(String::new, |near| format!(": did you mean `{near}`?"));
-        return Err(failed(format!("there is no lookup `{name}`{near}")));
+        return Err(failed(format!(
+            "The lookup plugin '{name}' was not found{near}"
+        )));
     };
     (lookup.run)(asked)
+}
+
+/// The error with the lookup that it is of.
+fn of_lookup(name: &str, error: Error) -> Error {
+    let plain = name.strip_prefix("ansible.builtin.").unwrap_or(name);
+    match error.detail() {
+        // What an error at a place of its own carries stays as it is.
+        Some(detail) if error.kind() == ErrorKind::InvalidOperation && worded(&error) => {
+            failed(format!("The lookup plugin '{plain}' failed: {detail}"))
+        }
+        _ => error,
+    }
 }
 
 /// `lookup(name, …)` and `query(name, …)`.
@@ -127,6 +148,7 @@ pub(crate) fn call(
     let found = match find(&name, &asked) {
         Ok(found) => found,
         Err(error) => {
+            let error = of_lookup(&name, error);
             return match asked.option_text("errors", "strict")?.as_str() {
                 "ignore" | "warn" if as_list => Ok(Value::from(Vec::<Value>::new())),
                 "ignore" | "warn" => Ok(Value::from(())),
@@ -134,7 +156,8 @@ pub(crate) fn call(
             };
         }
     };
-    if as_list {
+    // A lookup that finds nothing gives an empty list in any case.
+    if as_list || found.is_empty() {
         return Ok(found.into());
     }
     // Texts come joined, one value as itself, other values as a list.

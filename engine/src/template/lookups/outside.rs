@@ -26,15 +26,18 @@ fn env(asked: &Asked) -> Result<Vec<Value>, Error> {
         .option("default")
         .cloned()
         .unwrap_or_else(|| Value::from(""));
-    Ok(asked
-        .texts()?
-        .iter()
-        .map(|name| {
-            controller
-                .environment(name)
-                .map_or_else(|| default.clone(), Value::from)
-        })
-        .collect())
+    let found = |name: &String| match controller.environment(name) {
+        Some(value) => Value::from(value),
+        None => {
+            if default.is_undefined() {
+                asked
+                    .evaluation
+                    .hint_at(format!("The environment variable '{name}' is not set"));
+            }
+            default.clone()
+        }
+    };
+    Ok(asked.texts()?.iter().map(found).collect())
 }
 
 /// What a command prints, whole or by lines.

@@ -23,6 +23,8 @@ struct Wanted {
     length: usize,
     characters: String,
     encrypt: Option<String>,
+    ident: Option<String>,
+    seed: Option<String>,
 }
 
 fn wanted(asked: &Asked, term: &str) -> Result<Wanted, Error> {
@@ -51,6 +53,8 @@ fn wanted(asked: &Asked, term: &str) -> Result<Wanted, Error> {
         length: 20,
         characters: format!("{LETTERS}{DIGITS}.,:-_"),
         encrypt: None,
+        ident: None,
+        seed: None,
     };
     for (name, value) in settings {
         match name.as_str() {
@@ -66,12 +70,14 @@ fn wanted(asked: &Asked, term: &str) -> Result<Wanted, Error> {
                 wanted.encrypt = Some(value)
                     .filter(|scheme| !scheme.is_empty() && scheme != "None" && scheme != "False")
             }
-            "seed" => {
-                return Err(failed(
-                    "password takes no seed: a password that can be made again is none",
-                ));
+            "seed" => wanted.seed = Some(value).filter(|seed| seed != "None"),
+            "ident" => wanted.ident = Some(value).filter(|ident| ident != "None"),
+            "wantlist" | "errors" => {}
+            other => {
+                return Err(failed(format!(
+                    "Unrecognized value `{other}` given to the password lookup"
+                )));
             }
-            _ => {}
         }
     }
     if wanted.characters.is_empty() {
@@ -130,7 +136,16 @@ fn password(asked: &Asked) -> Result<Vec<Value>, Error> {
         let fresh = secret.is_none();
         let secret = match secret {
             Some(secret) => secret,
-            None => filters::letters(wanted.length, &wanted.characters)?,
+            None => match &wanted.seed {
+                Some(seed) => {
+                    let mut dice = filters::seeded(&Value::from(seed.as_str()))?;
+                    let all: Vec<char> = wanted.characters.chars().collect();
+                    (0..wanted.length)
+                        .map(|_| all[dice.below(all.len() as u64) as usize])
+                        .collect()
+                }
+                None => filters::letters(wanted.length, &wanted.characters)?,
+            },
         };
         let needs_salt = wanted.encrypt.is_some() && salt.is_none();
         if needs_salt {
@@ -149,7 +164,9 @@ fn password(asked: &Asked) -> Result<Vec<Value>, Error> {
                 })?;
         }
         found.push(match &wanted.encrypt {
-            Some(scheme) => filters::crypt(&secret, scheme, salt, None)?.into(),
+            Some(scheme) => {
+                filters::crypt(&secret, scheme, salt, None, wanted.ident.as_deref())?.into()
+            }
             None => secret.into(),
         });
     }

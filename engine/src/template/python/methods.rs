@@ -3,6 +3,7 @@
 use minijinja::value::{Tuple, ValueKind};
 use minijinja::{Error, ErrorKind, State, Value};
 
+use super::braces;
 use super::text::{pairs, str};
 use crate::template::given::{Given, failed, items, unusable};
 
@@ -23,6 +24,16 @@ pub(crate) fn call(
         ValueKind::String => text_method(value.as_str().unwrap_or_default(), method, arguments)?,
         ValueKind::Seq | ValueKind::Iterable => list_method(value, method, arguments)?,
         ValueKind::Map => map_method(value, method, arguments)?,
+        ValueKind::Number => match method {
+            "bit_length" if value.is_integer() => {
+                let bits = i128::try_from(value.clone())?.unsigned_abs();
+                Some(Value::from(u128::BITS - bits.leading_zeros()))
+            }
+            "is_integer" => Some(Value::from(
+                f64::try_from(value.clone()).is_ok_and(|number| number.fract() == 0.0),
+            )),
+            _ => None,
+        },
         _ => None,
     };
     match found {
@@ -155,7 +166,17 @@ fn text_method(text: &str, method: &str, arguments: &[Value]) -> Result<Option<V
             Value::from(parts.join(text))
         }
         // There are no bytes to tell from texts here.
-        "encode" => Value::from(text),
+        "encode" | "decode" => Value::from(text),
+        "istitle" => Value::from(text.chars().any(char::is_alphabetic) && titled(text) == text),
+        "isascii" => Value::from(text.is_ascii()),
+        "isidentifier" => Value::from(
+            text.chars().all(|c| c.is_alphanumeric() || c == '_')
+                && !text.starts_with(|c: char| c.is_numeric())
+                && !text.is_empty(),
+        ),
+        "isnumeric" | "isdigit" => {
+            Value::from(!text.is_empty() && text.chars().all(char::is_numeric))
+        }
         "expandtabs" => {
             let size = usize::try_from(Given::bind("expandtabs", "tabsize", arguments)?.int(0, 8)?)
                 .unwrap_or(0)
@@ -174,41 +195,30 @@ fn text_method(text: &str, method: &str, arguments: &[Value]) -> Result<Option<V
                 .collect::<String>(),
         ),
         "format" => {
-            narrow(text, arguments)?;
-            return Ok(None);
+            let given = Given::bind("format", "* **", arguments)?;
+            let arguments = braces::Arguments {
+                by_place: given.rest,
+                by_name: given.named,
+            };
+            Value::from(braces::format(text, &arguments)?)
+        }
+        "format_map" => {
+            let given = Given::bind("format_map", "mapping", arguments)?;
+            let names = pairs(given.need(0)?)?;
+            let arguments = braces::Arguments {
+                by_place: Vec::new(),
+                by_name: names
+                    .into_iter()
+                    .map(|(name, value)| Ok((str(&name)?, value)))
+                    .collect::<Result<_, Error>>()?,
+            };
+            Value::from(braces::format(text, &arguments)?)
         }
         "casefold" => Value::from(text.to_lowercase()),
         "title" => Value::from(titled(text)),
         "isdecimal" => Value::from(!text.is_empty() && text.chars().all(|c| c.is_ascii_digit())),
         _ => return Ok(None),
     }))
-}
-
-/// Refuses a format whose fields are wider than anybody means: minijinja would fill them all the same.
-fn narrow(format: &str, arguments: &[Value]) -> Result<(), Error> {
-    const WIDEST: usize = 10_000;
-    let wide = |digits: &str| {
-        digits
-            .parse::<usize>()
-            .map_or(digits.len() > 4, |width| width > WIDEST)
-    };
-    let in_text = format
-        .split(|c: char| !c.is_ascii_digit())
-        .any(|digits| !digits.is_empty() && wide(digits));
-    // A width may come from an argument: `{:{}}`.
-    let nested = format
-        .split('{')
-        .skip(1)
-        .any(|field| field.contains(':') && !field.contains('}'));
-    let in_arguments = nested
-        && arguments.iter().any(|argument| {
-            argument.is_kwargs() || argument.as_usize().is_some_and(|width| width > WIDEST)
-        });
-    if in_text || in_arguments {
-        Err(failed("the format asks for too wide a field"))
-    } else {
-        Ok(())
-    }
 }
 
 /// The text with every word capitalised, as Python's `title()`: any non-letter ends a word.

@@ -7,6 +7,7 @@ use minijinja::value::{Enumerator, Object, ObjectRepr, ValueKind};
 use minijinja::{Error, ErrorKind, State, Value};
 
 use super::text::pairs;
+use crate::template::evaluation;
 use crate::template::given::{Given, failed, items};
 
 /// The same list or dictionary, changeable. Anything else stays what it is.
@@ -19,6 +20,14 @@ pub(crate) fn made(value: &Value) -> Result<Value, Error> {
         ValueKind::Map => Value::from_object(Dict(Mutex::new(pairs(value)?.into_iter().collect()))),
         _ => value.clone(),
     })
+}
+
+/// A list or dictionary of the template's own, or one that a user wrote, as one that can change: it then takes the
+/// place of the old one in `container`. Everything else stays what it is.
+fn changeable(item: &Value) -> Option<Value> {
+    evaluation::is_written(item)
+        .then(|| made(item).ok())
+        .flatten()
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -35,7 +44,15 @@ impl Object for List {
     }
 
     fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
-        lock(&self.0).get(key.as_usize()?).cloned()
+        let at = key.as_usize()?;
+        let item = lock(&self.0).get(at).cloned()?;
+        let Some(item) = changeable(&item) else {
+            return Some(item);
+        };
+        if let Some(place) = lock(&self.0).get_mut(at) {
+            *place = item.clone();
+        }
+        Some(item)
     }
 
     fn enumerate(self: &Arc<Self>) -> Enumerator {
@@ -161,7 +178,12 @@ struct Dict(Mutex<IndexMap<Value, Value>>);
 
 impl Object for Dict {
     fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
-        lock(&self.0).get(key).cloned()
+        let item = lock(&self.0).get(key).cloned()?;
+        let Some(item) = changeable(&item) else {
+            return Some(item);
+        };
+        lock(&self.0).insert(key.clone(), item.clone());
+        Some(item)
     }
 
     fn enumerate(self: &Arc<Self>) -> Enumerator {

@@ -1,6 +1,6 @@
 //! `str()` and `repr()`.
 
-use minijinja::value::ValueKind;
+use minijinja::value::{Tuple, ValueKind};
 use minijinja::{Error, ErrorKind, Value};
 
 use crate::template::poison;
@@ -12,27 +12,38 @@ pub(crate) fn str(value: &Value) -> Result<String, Error> {
         return Ok(text.to_owned());
     }
     let mut out = String::new();
-    write_repr(&mut out, value, 0)?;
+    write_repr(&mut out, value, Tuples::Kept, 0)?;
     Ok(out)
 }
 
-/// The value as it is printed into a text by `{{ }}`: like [`str`], but `None` prints nothing.
+/// The value as it is printed into a text by `{{ }}`: like [`str`], but `None` and `omit` print nothing, and tuples are
+/// lists by then.
 pub(crate) fn printed(value: &Value) -> Result<String, Error> {
-    if value.is_none() {
-        Ok(String::new())
-    } else {
-        str(value)
+    if let Some(text) = value.as_str() {
+        return Ok(text.to_owned());
     }
+    let mut out = String::new();
+    if !value.is_none() && !poison::is_omit(value) {
+        write_repr(&mut out, value, Tuples::AsLists, 0)?;
+    }
+    Ok(out)
+}
+
+/// How tuples are written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Tuples {
+    Kept,
+    AsLists,
 }
 
 /// The value as Python's `repr()` writes it.
 pub(crate) fn repr(value: &Value) -> Result<String, Error> {
     let mut out = String::new();
-    write_repr(&mut out, value, 0)?;
+    write_repr(&mut out, value, Tuples::Kept, 0)?;
     Ok(out)
 }
 
-fn write_repr(out: &mut String, value: &Value, depth: usize) -> Result<(), Error> {
+fn write_repr(out: &mut String, value: &Value, tuples: Tuples, depth: usize) -> Result<(), Error> {
     if depth > 100 {
         return Err(Error::new(
             ErrorKind::InvalidOperation,
@@ -59,7 +70,8 @@ fn write_repr(out: &mut String, value: &Value, depth: usize) -> Result<(), Error
             );
         }
         ValueKind::Seq | ValueKind::Iterable => {
-            out.push('[');
+            let tuple = tuples == Tuples::Kept && is_tuple(value);
+            out.push(if tuple { '(' } else { '[' });
             let mut first = true;
             for (at, item) in value.try_iter()?.checked().enumerate() {
                 let item = present(value, &Value::from(at), item?)?;
@@ -69,9 +81,12 @@ fn write_repr(out: &mut String, value: &Value, depth: usize) -> Result<(), Error
                 if !std::mem::take(&mut first) {
                     out.push_str(", ");
                 }
-                write_repr(out, &item, depth + 1)?;
+                write_repr(out, &item, tuples, depth + 1)?;
             }
-            out.push(']');
+            if tuple && value.len() == Some(1) {
+                out.push(',');
+            }
+            out.push(if tuple { ')' } else { ']' });
         }
         ValueKind::Map => {
             out.push('{');
@@ -84,9 +99,9 @@ fn write_repr(out: &mut String, value: &Value, depth: usize) -> Result<(), Error
                 if !std::mem::take(&mut first) {
                     out.push_str(", ");
                 }
-                write_repr(out, &key, depth + 1)?;
+                write_repr(out, &key, tuples, depth + 1)?;
                 out.push_str(": ");
-                write_repr(out, &item, depth + 1)?;
+                write_repr(out, &item, tuples, depth + 1)?;
             }
             out.push('}');
         }
@@ -137,10 +152,23 @@ impl Valid for Value {
     }
 }
 
+/// Whether the value is a tuple. (What a template gives in the end has lists in their place, as in Ansible.)
+pub(crate) fn is_tuple(value: &Value) -> bool {
+    value.downcast_object_ref::<Tuple>().is_some() || super::super::filters::is_group(value)
+}
+
+/// A tuple of values.
+pub(crate) fn tuple(values: impl Into<Vec<Value>>) -> Value {
+    Value::from(Tuple::from(values.into()))
+}
+
 /// What Python would call the type of the value.
 pub(crate) fn type_name(value: &Value) -> &'static str {
     match value.kind() {
-        ValueKind::Undefined => "undefined",
+        ValueKind::Undefined => "UndefinedMarker",
+        _ if is_tuple(value) => "tuple",
+        _ if poison::is_omit(value) => "_OmitType",
+        _ if super::super::filters::is_time(value) => "datetime",
         ValueKind::None => "NoneType",
         ValueKind::Bool => "bool",
         ValueKind::Number if value.is_integer() => "int",

@@ -41,6 +41,8 @@ pub(crate) struct Walk<'a> {
     at: usize,
     depth: usize,
     mutable: bool,
+    /// How many calls of lookups are around the cursor.
+    lookups: usize,
     notes: &'a mut Notes,
 }
 
@@ -68,6 +70,7 @@ impl<'a> Walk<'a> {
             at: 0,
             depth: 0,
             mutable,
+            lookups: 0,
             notes,
         }
     }
@@ -143,7 +146,7 @@ impl<'a> Walk<'a> {
     pub(crate) fn tuple(&mut self) -> Walked<()> {
         self.expression()?;
         while self.accept(",") {
-            if self.done() || self.is("=") {
+            if self.done() || self.is("=") || self.is(")") {
                 break;
             }
             self.expression()?;
@@ -188,27 +191,50 @@ impl<'a> Walk<'a> {
         self.comparison()
     }
 
-    /// Both sides are looked at before minijinja compares them, which never fails: `undefined == 1` has to.
+    /// Both sides are looked at before minijinja compares them, which never fails: `undefined == 1` has to, and so
+    /// has `1 < 'a'`.
     fn comparison(&mut self) -> Walked<()> {
         let mut left = Some(self.sum()?);
-        while self.comparator() {
-            if let Some(operand) = left.take() {
-                self.look_at(&operand);
-            }
+        while let Some((operator, range)) = self.comparator() {
             let right = self.sum()?;
-            self.look_at(&right);
+            let ordering = match operator {
+                "<" => Some("__less"),
+                "<=" => Some("__most"),
+                ">" => Some("__more"),
+                ">=" => Some("__least"),
+                _ => None,
+            };
+            let mark = self.at;
+            let chained = self.comparator().is_some();
+            self.at = mark;
+            match (ordering, left.take()) {
+                (Some(filter), Some(left)) if !chained => {
+                    self.notes.edits.insert(left.range.start, "((");
+                    self.notes.edits.replace(range, format!(")|{filter}("));
+                    self.notes.edits.insert(right.range.end, "))");
+                }
+                (_, left) => {
+                    if let Some(left) = left {
+                        self.look_at(&left);
+                    }
+                    self.look_at(&right);
+                }
+            }
         }
         Ok(())
     }
 
-    fn comparator(&mut self) -> bool {
+    /// Takes an operator that compares.
+    fn comparator(&mut self) -> Option<(&'a str, Range<usize>)> {
+        let range = self.tokens.get(self.at)?.range.clone();
         if self.is("not") && self.ahead(1) == "in" {
             self.at += 2;
-            return true;
+            return Some(("not in", range));
         }
         ["==", "!=", "<", "<=", ">", ">=", "in"]
-            .iter()
-            .any(|operator| self.accept(operator))
+            .into_iter()
+            .find(|operator| self.accept(operator))
+            .map(|operator| (operator, range))
     }
 
     fn look_at(&mut self, operand: &Operand) {
@@ -220,10 +246,15 @@ impl<'a> Walk<'a> {
 
     fn sum(&mut self) -> Walked<Operand> {
         let mut left = self.concatenation()?;
-        while self.accept("+") || self.accept("-") {
-            left = self.arithmetic(left, Self::concatenation)?;
+        loop {
+            if self.accept("+") {
+                left = self.arithmetic(left, Self::concatenation)?;
+            } else if self.is("-") {
+                left = self.binary_filter(left, "-", "__minus", Self::concatenation)?;
+            } else {
+                return Ok(left);
+            }
         }
-        Ok(left)
     }
 
     /// The right side of an operator; its operands are looked at, so that one that is not there is named.
@@ -374,7 +405,14 @@ impl<'a> Walk<'a> {
             None => false,
         };
         if argument {
-            self.operand()?;
+            // minijinja takes one word for such an argument, Jinja a chain of attributes.
+            let mark = self.notes.edits.len();
+            let argument = self.operand()?;
+            let simple = mark == self.notes.edits.len() && !argument.range.is_empty();
+            if !simple || self.source[argument.range.clone()].contains(['.', '(', '[', '{']) {
+                self.notes.edits.insert(argument.range.start, "(");
+                self.notes.edits.insert(argument.range.end, ")");
+            }
         }
         Ok(())
     }
@@ -425,6 +463,11 @@ impl<'a> Walk<'a> {
                 while self.kind() == Some(TokenKind::Text) {
                     let next = self.take()?;
                     self.notes.strings.push(next.range);
+                }
+                // Old playbooks write templates into what a lookup is to look for: `lookup('pipe', 'id {{ user }}')`.
+                if self.lookups > 0 && super::is_template(&self.source[start..self.end()]) {
+                    self.notes.edits.insert(start, "(");
+                    self.notes.edits.insert(self.end(), "|__render)");
                 }
             }
             TokenKind::Number => {}
@@ -484,11 +527,14 @@ impl<'a> Walk<'a> {
         loop {
             let end = self.end();
             if self.is(".") {
-                *constant = false;
                 let called = self.ahead(2) == "(";
-                if !called {
+                // minijinja itself knows what `self` and `loop` can do.
+                let own =
+                    matches!(&path[..], [Step::Name(name)] if name == "self" || name == "loop");
+                if !called || !(*constant || own) {
                     self.pass_over(start, end);
                 }
+                *constant = false;
                 self.at += 1;
                 let part = self.take()?;
                 let text = &self.source[part.range.clone()];
@@ -512,8 +558,14 @@ impl<'a> Walk<'a> {
                 }
             } else if self.is("(") {
                 *constant = false;
+                let lookup = matches!(
+                    &path[..],
+                    [Step::Name(name)] if ["lookup", "query", "q"].contains(&name.as_str())
+                );
                 path.clear();
+                self.lookups += usize::from(lookup);
                 self.arguments()?;
+                self.lookups -= usize::from(lookup);
             } else {
                 return Ok(());
             }

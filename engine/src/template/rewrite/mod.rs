@@ -54,6 +54,8 @@ pub(crate) struct Rewritten {
     pub(crate) notes: Notes,
     /// Where the written text begins in the text it was taken from, in bytes.
     pub(crate) offset: usize,
+    /// Whether it calls a method that changes its list or dictionary.
+    pub(crate) mutable: bool,
 }
 
 /// The delimiters of a template.
@@ -62,6 +64,8 @@ pub(crate) struct Delimiters {
     pub(crate) block: (String, String),
     pub(crate) variable: (String, String),
     pub(crate) comment: (String, String),
+    /// Whether the newline after a block is dropped.
+    pub(crate) trim_blocks: bool,
 }
 
 impl Default for Delimiters {
@@ -71,6 +75,7 @@ impl Default for Delimiters {
             block: pair("{%", "%}"),
             variable: pair("{{", "}}"),
             comment: pair("{#", "#}"),
+            trim_blocks: true,
         }
     }
 }
@@ -117,28 +122,30 @@ pub(crate) fn template(
                 walk(source, &tokens, mutable, &mut notes, statement::statement);
                 let mut after = after(source, stop, end);
                 if raw {
+                    // Jinja keeps the newline after `raw`, minijinja drops it as after any block.
+                    if delimiters.trim_blocks
+                        && source[after..].starts_with('\n')
+                        && !source[stop..].starts_with(['-', '+'])
+                    {
+                        notes.edits.insert(after, "\n");
+                    }
                     after = end_of_raw(source, after, delimiters);
                 }
                 after
             }
         };
     }
-    finish(source, notes, backslashes)
+    finish(source, notes, backslashes, mutable)
 }
 
 /// Rewrites a bare expression, as in `when:`.
 pub(crate) fn expression(source: &str, backslashes: Backslashes) -> Rewritten {
     let mut notes = Notes::default();
+    let mutable = expression::mutates(source);
     if let Some((tokens, _)) = lexer::tokens(source, 0, "") {
-        walk(
-            source,
-            &tokens,
-            expression::mutates(source),
-            &mut notes,
-            |walk| walk.tuple(),
-        );
+        walk(source, &tokens, mutable, &mut notes, |walk| walk.tuple());
     }
-    finish(source, notes, backslashes)
+    finish(source, notes, backslashes, mutable)
 }
 
 /// The bytes of the expression if the template is exactly one `{{ … }}`.
@@ -171,13 +178,11 @@ fn walk(
     }
 }
 
-fn finish(source: &str, mut notes: Notes, backslashes: Backslashes) -> Rewritten {
+fn finish(source: &str, mut notes: Notes, backslashes: Backslashes, mutable: bool) -> Rewritten {
     let mut edits = std::mem::take(&mut notes.edits);
     if backslashes == Backslashes::Literal {
         for range in &notes.strings {
-            for (at, _) in source[range.clone()].match_indices('\\') {
-                edits.insert(range.start + at, "\\");
-            }
+            double_backslashes(source, range, &mut edits);
         }
     }
     let (text, places) = edits.apply(source);
@@ -186,6 +191,28 @@ fn finish(source: &str, mut notes: Notes, backslashes: Backslashes) -> Rewritten
         places,
         notes,
         offset: 0,
+        mutable,
+    }
+}
+
+/// Makes every backslash of a quoted string stand for itself. One before the string's own quote keeps it from ending
+/// the string, and stands for itself all the same.
+fn double_backslashes(source: &str, range: &Range<usize>, edits: &mut Edits) {
+    let quote = source[range.clone()].chars().next();
+    let mut characters = source[range.clone()].char_indices();
+    while let Some((at, c)) = characters.next() {
+        if c != '\\' {
+            continue;
+        }
+        let at = range.start + at;
+        match characters.next() {
+            Some((_, next)) if Some(next) == quote => edits.insert(at, "\\\\"),
+            Some((second, '\\')) => {
+                edits.insert(at, "\\");
+                edits.insert(range.start + second, "\\");
+            }
+            _ => edits.insert(at, "\\"),
+        }
     }
 }
 
@@ -258,10 +285,25 @@ mod tests {
     }
 
     #[test]
-    fn a_method_call_needs_its_value() {
+    fn a_method_of_what_is_missing_is_missing() {
         assert_eq!(
             bare("a.b.split(',')[0]"),
-            "((a|__step).b.split(',')|__step)[0]"
+            "((((a|__step).b|__step).split(',')|__step)[0]".replacen('(', "", 1)
+        );
+        assert_eq!(bare("','.join(a)"), "','.join(a)");
+    }
+
+    #[test]
+    fn kinds_that_have_no_order_are_found_out() {
+        assert_eq!(bare("a < 1"), "((a )|__less( 1))");
+        assert_eq!(bare("1 < a < 3"), "1 < ((a)|__look) < 3");
+    }
+
+    #[test]
+    fn templates_inside_of_lookups_are_rendered() {
+        assert_eq!(
+            bare("lookup('pipe', 'id {{ user }}') ~ '{{ x }}'"),
+            "((lookup('pipe', ('id {{ user }}'|__render)) )|__concat( '{{ x }}'))"
         );
     }
 
@@ -286,7 +328,11 @@ mod tests {
 
     #[test]
     fn arithmetic_looks_at_its_operands_once() {
-        assert_eq!(bare("a + b - 1"), "((a)|__look) + ((b)|__look) - 1");
+        assert_eq!(bare("a + b * 1"), "((a)|__look) + ((b)|__look) * 1");
+        assert_eq!(
+            bare("a + b - 1"),
+            "((((a)|__look) + ((b)|__look) )|__minus( 1))"
+        );
     }
 
     #[test]
@@ -294,7 +340,7 @@ mod tests {
         assert_eq!(whole("{{ [1] }}"), "{{ [1] }}");
         assert_eq!(
             whole("{% set l = [] %}{% set _ = l.append(1) %}"),
-            "{% set l = ([]|__mutable) %}{% set _ = l.append(1) %}"
+            "{% set l = ([]|__mutable) %}{% set _ = (l|__step).append(1) %}"
         );
     }
 
@@ -326,7 +372,7 @@ mod tests {
     fn statements_are_walked() {
         assert_eq!(
             whole("{% for k, v in a.b.items() if v.c %}"),
-            "{% for k, v in (a|__step).b.items() if (v|__step).c %}"
+            "{% for k, v in ((a|__step).b|__step).items() if (v|__step).c %}"
         );
         assert_eq!(whole("{%- if a.b -%}"), "{%- if (a|__step).b -%}");
         assert_eq!(
@@ -343,6 +389,12 @@ mod tests {
             Backslashes::Literal,
         );
         assert_eq!(rewritten.text, r"{{ x | regex_replace('(\\d)', '\\1') }}");
+    }
+
+    #[test]
+    fn a_quote_behind_a_backslash_ends_no_string() {
+        let rewritten = expression(r"'it\'s' ~ 'a\\'", Backslashes::Literal);
+        assert_eq!(rewritten.text, r"(('it\\\'s' )|__concat( 'a\\\\'))");
     }
 
     #[test]

@@ -51,7 +51,7 @@ pub(super) const TESTS: &[Test] = &[
     Test {
         names: "mount is_mount",
         parameters: "",
-        run: |_, _, _| Err(failed("mounts of the controller are not looked at")),
+        run: |_, value, _| mount(value),
     },
     Test {
         names: "same_file is_same_file",
@@ -71,6 +71,22 @@ fn path(value: &Value) -> Result<PathBuf, Error> {
 fn on_disk(value: &Value, holds: fn(&dyn Controller, &Path) -> bool) -> Result<bool, Error> {
     let path = path(value)?;
     Ok(holds(&*evaluation::current()?.templar.controller(), &path))
+}
+
+/// Whether something is mounted there, by the kernel's own list.
+fn mount(value: &Value) -> Result<bool, Error> {
+    let path = path(value)?;
+    let controller = evaluation::current()?.templar.controller();
+    let Ok(path) = controller.real_path(&path) else {
+        return Ok(false);
+    };
+    let mounts = controller
+        .read(Path::new("/proc/self/mountinfo"))
+        .map_err(|error| failed(format!("the controller's mounts cannot be read: {error}")))?;
+    Ok(String::from_utf8_lossy(&mounts).lines().any(|line| {
+        let place = line.split(' ').nth(4).unwrap_or_default();
+        Path::new(&place.replace("\\040", " ")) == path
+    }))
 }
 
 fn same_file(value: &Value, given: &Given) -> Result<bool, Error> {

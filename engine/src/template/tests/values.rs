@@ -6,7 +6,8 @@ use minijinja::{Error, State, Value};
 use crate::template::given::{Given, Test, failed, items};
 use crate::template::poison;
 use crate::template::python::text;
-use crate::template::{check, filters};
+use crate::template::{check, evaluation, filters};
+use crate::vault::Vault;
 
 /// Tests that get undefined values, too.
 pub(super) const LENIENT: &[Test] = &[
@@ -138,22 +139,22 @@ pub(super) const TESTS: &[Test] = &[
     Test {
         names: "gt greaterthan >",
         parameters: "other",
-        run: |_, value, given| Ok(value > given.need(0)?),
+        run: |_, value, given| filters::ordered(value, given.need(0)?, ">"),
     },
     Test {
         names: "ge >=",
         parameters: "other",
-        run: |_, value, given| Ok(value >= given.need(0)?),
+        run: |_, value, given| filters::ordered(value, given.need(0)?, ">="),
     },
     Test {
         names: "lt lessthan <",
         parameters: "other",
-        run: |_, value, given| Ok(value < given.need(0)?),
+        run: |_, value, given| filters::ordered(value, given.need(0)?, "<"),
     },
     Test {
         names: "le <=",
         parameters: "other",
-        run: |_, value, given| Ok(value <= given.need(0)?),
+        run: |_, value, given| filters::ordered(value, given.need(0)?, "<="),
     },
     Test {
         names: "sameas",
@@ -244,12 +245,18 @@ pub(super) const TESTS: &[Test] = &[
         run: |_, value, _| Ok(text::str(value)?.to_lowercase().starts_with("urn:")),
     },
     Test {
+        names: "vaulted_file",
+        parameters: "",
+        run: |_, value, _| vaulted_file(value),
+    },
+    Test {
         names: "vault_encrypted",
         parameters: "",
         run: |_, value, _| {
+            let templar = evaluation::current()?.templar.clone();
             Ok(value
                 .as_str()
-                .is_some_and(|text| text.starts_with("$ANSIBLE_VAULT;")))
+                .is_some_and(|text| templar.vault().gave(text)))
         },
     },
 ];
@@ -333,10 +340,7 @@ fn matched(value: &Value, given: &Given, at_start: bool) -> Result<bool, Error> 
     } else {
         pattern
     };
-    Ok(
-        filters::python_regex(&pattern, given.flag(1, false), given.flag(2, false))?
-            .is_match(&text),
-    )
+    filters::python_regex(&pattern, given.flag(1, false), given.flag(2, false))?.is_match(&text)
 }
 
 fn regex(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<bool, Error> {
@@ -347,42 +351,60 @@ fn regex(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<bool, Er
         "match" => format!("\\A(?:{pattern})"),
         "fullmatch" => format!("\\A(?:{pattern})\\z"),
         other => {
-            return Err(given.wrong(&format!(
-                "knows the types search, match and fullmatch, not `{other}`"
+            return Err(failed(format!(
+                "Invalid match_type specified. Expected one of: search, match, fullmatch. Found `{other}`"
             )));
         }
     };
-    Ok(
-        filters::python_regex(&pattern, given.flag(1, false), given.flag(2, false))?
-            .is_match(&text),
-    )
+    filters::python_regex(&pattern, given.flag(1, false), given.flag(2, false))?.is_match(&text)
 }
 
-fn scheme(value: &Value, given: &Given) -> Result<Option<String>, Error> {
-    let text = text::str(value)?;
-    let Some((scheme, rest)) = text.split_once(':') else {
-        return Ok(None);
+/// Whether a file of the controller is a vault.
+fn vaulted_file(value: &Value) -> Result<bool, Error> {
+    let templar = evaluation::current()?.templar.clone();
+    let name = text::str(value)?;
+    let path = templar
+        .settings()
+        .playbook_dir
+        .join(templar.expand_user(std::path::Path::new(&name)));
+    let bytes = templar
+        .controller()
+        .read(&path)
+        .map_err(|error| failed(format!("{} cannot be read: {error}", path.display())))?;
+    Ok(Vault::is_vault(&bytes))
+}
+
+/// The scheme of an address, as Python's `urlparse` sees it, and what comes after it.
+fn scheme(address: &str) -> (String, &str) {
+    let proper = |scheme: &str| {
+        scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+            && scheme
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
     };
-    let proper = !rest.is_empty()
-        && scheme.starts_with(|c: char| c.is_ascii_alphabetic())
-        && scheme
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
-    let wanted = given.some(0).map(items).transpose()?;
-    let allowed =
-        wanted.is_none_or(|wanted| wanted.iter().any(|known| known.as_str() == Some(scheme)));
-    Ok((proper && allowed).then(|| rest.to_owned()))
+    match address.split_once(':') {
+        Some((scheme, rest)) if proper(scheme) => (scheme.to_lowercase(), rest),
+        _ => (String::new(), address),
+    }
 }
 
+/// Nearly everything is a URI: a scheme may be implied, and a path may be empty.
 fn uri(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<bool, Error> {
-    Ok(scheme(value, given)?.is_some())
+    let address = text::str(value)?;
+    let (scheme, _) = scheme(&address);
+    Ok(match given.some(0) {
+        Some(schemes) => items(schemes)?
+            .iter()
+            .any(|known| known.as_str() == Some(&scheme)),
+        None => true,
+    })
 }
 
-fn url(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<bool, Error> {
-    Ok(scheme(value, given)?
-        .and_then(|rest| {
-            rest.strip_prefix("//")
-                .map(|host| !host.is_empty() && !host.starts_with('/'))
-        })
-        .unwrap_or(false))
+fn url(state: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<bool, Error> {
+    let address = text::str(value)?;
+    let (scheme, rest) = scheme(&address);
+    let host = rest
+        .strip_prefix("//")
+        .is_some_and(|rest| !rest.is_empty() && !rest.starts_with(['/', '?', '#']));
+    Ok(uri(state, value, given)? && (host || scheme == "file"))
 }

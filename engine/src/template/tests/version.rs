@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 
 use minijinja::{Error, State, Value};
 
+use crate::template::filters;
 use crate::template::given::{Given, Test, failed};
 use crate::template::python::text;
 
@@ -106,11 +107,48 @@ fn released(a: &str, b: &str) -> Ordering {
 
 fn version(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<bool, Error> {
     let (a, b) = (text::str(value)?, given.need(0).and_then(text::str)?);
-    if a.is_empty() || b.is_empty() {
-        return Err(failed("a version that is compared cannot be empty"));
+    if a.is_empty() {
+        return Err(failed("Input version value cannot be empty"));
     }
-    let order = match given.text(3, "loose")?.as_str() {
-        "loose" if given.flag(2, false) => released(&a, &b),
+    if b.is_empty() {
+        return Err(failed(
+            "Version parameter to compare against cannot be empty",
+        ));
+    }
+    if given.some(2).is_some() && given.some(3).is_some() {
+        return Err(failed("Cannot specify both 'strict' and 'version_type'"));
+    }
+    let kind = given.text(
+        3,
+        if given.flag(2, false) {
+            "strict"
+        } else {
+            "loose"
+        },
+    )?;
+    let shape = match kind.as_str() {
+        "strict" => Some((r"^\d+\.\d+(\.\d+)?([ab]\d+)?$", "version number")),
+        "semver" | "semantic" => Some((
+            r"^\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$",
+            "semantic version",
+        )),
+        "pep440" => Some((
+            r"(?i)^v?(\d+!)?\d+(\.\d+)*[-_.]?((a|b|c|rc|alpha|beta|pre|preview)[-_.]?\d*)?(-\d+|[-_.]?(post|rev|r)[-_.]?\d*)?([-_.]?dev[-_.]?\d*)?(\+[a-z0-9]+([-_.][a-z0-9]+)*)?$",
+            "version",
+        )),
+        _ => None,
+    };
+    if let Some((shape, what)) = shape {
+        let shape = filters::python_regex(shape, false, false)?;
+        for version in [&a, &b] {
+            if !shape.is_match(version)? {
+                return Err(failed(format!(
+                    "Version comparison failed: invalid {what} '{version}'"
+                )));
+            }
+        }
+    }
+    let order = match kind.as_str() {
         "loose" => loose(&a, &b),
         "strict" | "semver" | "semantic" | "pep440" => released(&a, &b),
         other => {

@@ -337,7 +337,11 @@ fn a_damaged_backup_is_not_put_in_place() {
     fs::write(&file, "before").unwrap();
     let mut host = world.host();
     host.put(Put::content(&file, "after")).unwrap();
-    fs::write(world.state().run_dir("r1").join("backup/0"), "garbage").unwrap();
+    fs::write(
+        world.state().run_dir("r1").join("backup/0/conf.before"),
+        "garbage",
+    )
+    .unwrap();
     let undone = host.undo();
     assert_eq!(undone.state, UndoneState::RollbackFailed);
     assert_eq!(fs::read_to_string(&file).unwrap(), "after");

@@ -19,6 +19,23 @@ pub(in crate::tasks) fn stamp(since_epoch: Duration) -> String {
     format!("{} {}.{micros:06}", civil.date("-"), civil.time(":"))
 }
 
+/// Seconds since 1970 as a header of HTTP has them, `Tue, 01 Dec 2026 01:06:35 GMT`.
+pub(in crate::tasks) fn http_date(epoch: i64) -> String {
+    const MONTHS: [&str; 12] = [
+        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+    ];
+    let civil = Civil::of(epoch);
+    let month = usize::try_from(civil.month - 1).unwrap_or(0);
+    format!(
+        "{}, {:02} {} {:04} {} GMT",
+        &WEEKDAYS[usize::from(civil.weekday)][..3],
+        civil.day,
+        MONTHS[month.min(11)],
+        civil.year,
+        civil.time(":")
+    )
+}
+
 #[derive(Debug, PartialEq)]
 struct Zone {
     /// `+0200`
@@ -182,7 +199,7 @@ impl Civil {
 mod tests {
     use std::time::Duration;
 
-    use super::{Civil, Zone, date_time, seconds};
+    use super::{Civil, Zone, date_time, http_date, seconds};
 
     #[test]
     fn dates_are_those_of_the_calendar() {
@@ -217,5 +234,10 @@ mod tests {
             (seconds("-0330"), seconds("+0000"), seconds("")),
             (-12_600, 0, 0)
         );
+    }
+
+    #[test]
+    fn headers_have_dates_of_their_own() {
+        assert_eq!(http_date(1_796_087_195), "Tue, 01 Dec 2026 01:06:35 GMT");
     }
 }

@@ -1,4 +1,4 @@
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::{Facts, source::Source};
 
@@ -32,14 +32,59 @@ fn fact(source: &Source<'_>, path: &str) -> Value {
             Some(answer) => answer.stdout,
         },
     };
-    serde_json::from_str(&text)
-        .ok()
-        .or_else(|| ini(&text))
-        .unwrap_or_else(|| {
-            json!(format!(
-                "error loading facts as JSON or ini - please check content: {path}"
-            ))
-        })
+    let read = serde_json::from_str(&text).ok().or_else(|| ini(&text));
+    let Some(mut read) = read else {
+        return format!("error loading facts as JSON or ini - please check content: {path}").into();
+    };
+    match filled(&mut read) {
+        Ok(()) => read,
+        Err(problem) => {
+            format!("error loading facts as ini - please check content: {path} ({problem})").into()
+        }
+    }
+}
+
+/// Marks a value of an INI file in which `%(key)s` is still to be filled in. JSON's values have none.
+const RAW: char = '\u{1}';
+
+/// Fills in what `%(key)s` stands for in the values of INI sections; `%%` is a percent sign.
+fn filled(sections: &mut Value) -> Result<(), String> {
+    let sections = sections.as_object_mut().into_iter().flat_map(|map| map.values_mut());
+    for section in sections.filter_map(Value::as_object_mut) {
+        let own = section.clone();
+        for value in section.values_mut() {
+            if let Some(raw) = value.as_str().and_then(|text| text.strip_prefix(RAW)) {
+                *value = fill(raw, &own, 0)?.into();
+            }
+        }
+    }
+    Ok(())
+}
+
+fn fill(text: &str, section: &Map<String, Value>, depth: usize) -> Result<String, String> {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find('%') {
+        out.push_str(&rest[..at]);
+        let sign = &rest[at..];
+        if let Some(after) = sign.strip_prefix("%%") {
+            out.push('%');
+            rest = after;
+            continue;
+        }
+        let named = sign.strip_prefix("%(").and_then(|named| named.split_once(")s"));
+        let Some((name, after)) = named else {
+            return Err(format!("'%' must be followed by '%' or '(', found: '{sign}'"));
+        };
+        let value = section.get(&name.to_lowercase()).and_then(Value::as_str);
+        let Some(value) = value.filter(|_| depth < 10) else {
+            return Err(format!("Bad value substitution: `{name}`"));
+        };
+        out.push_str(&fill(value.trim_start_matches(RAW), section, depth + 1)?);
+        rest = after;
+    }
+    out.push_str(rest);
+    Ok(out)
 }
 
 /// Sections of `key = value` or `key: value`, keys in lower case, `[DEFAULT]` in each of them; indented lines
@@ -73,7 +118,8 @@ fn ini(text: &str) -> Option<Value> {
         }
         let at = bare.find(['=', ':'])?;
         let key = bare[..at].trim().to_lowercase();
-        section.insert(key.clone(), bare[at + 1..].trim().into());
+        let value = bare[at + 1..].trim();
+        section.insert(key.clone(), format!("{RAW}{value}").into());
         last = Some(key);
     }
     let defaults = sections

@@ -12,11 +12,12 @@ mod devices;
 mod distribution;
 mod local;
 mod memory;
-mod mounts;
+pub(super) mod mounts;
 mod network;
 mod nginx;
 mod platform;
 mod processor;
+mod storage;
 mod system;
 mod user;
 mod virtualization;
@@ -67,6 +68,21 @@ const fn full(names: Names, gather: Gather) -> Family {
     }
 }
 
+/// The names of a family of the hardware: its own, then those that ask for all of it.
+macro_rules! hardware {
+    ($own:literal) => {
+        &[
+            $own,
+            "hardware",
+            "devices",
+            "mounts",
+            "processor",
+            "processor_cores",
+            "processor_count",
+        ]
+    };
+}
+
 const FAMILIES: &[Family] = &[
     minimal(
         &[
@@ -96,8 +112,17 @@ const FAMILIES: &[Family] = &[
     minimal(&["service_mgr", "systemd"], system::service_manager),
     minimal(&["pkg_mgr"], system::package_manager),
     minimal(&["selinux", "apparmor", "fips"], system::security),
-    minimal(&["chroot", "is_chroot"], system::chroot),
-    minimal(&["cmdline", "loadavg"], system::kernel),
+    full(&["chroot", "is_chroot"], system::chroot),
+    minimal(&["cmdline"], system::command_lines),
+    full(&["loadavg"], system::load),
+    minimal(
+        &[
+            "caps",
+            "system_capabilities",
+            "system_capabilities_enforced",
+        ],
+        storage::capabilities,
+    ),
     minimal(&["dns"], system::dns),
     minimal(&["ssh_pub_keys", "ssh_host_pub_keys"], system::ssh_keys),
     minimal(&["date_time"], date_time::gather),
@@ -116,20 +141,17 @@ const FAMILIES: &[Family] = &[
         user::gather,
     ),
     minimal(&["env"], user::environment),
-    full(
-        &[
-            "processor",
-            "hardware",
-            "processor_cores",
-            "processor_count",
-        ],
-        processor::gather,
-    ),
-    full(&["memory", "hardware", "swapfree"], memory::gather),
-    full(&["mounts", "hardware"], mounts::gather),
-    full(&["devices", "hardware"], devices::gather),
-    full(&["firmware", "hardware"], platform::firmware),
-    full(&["uptime", "hardware"], system::uptime),
+    // Ansible reads all of the hardware where any of it is asked for.
+    full(hardware!["processor"], processor::gather),
+    full(hardware!["memory"], memory::gather),
+    full(hardware!["mounts"], mounts::gather),
+    full(hardware!["devices"], devices::gather),
+    full(hardware!["firmware"], platform::firmware),
+    full(hardware!["uptime"], system::uptime),
+    full(hardware!["lvm"], storage::volumes),
+    full(&["iscsi"], storage::iscsi),
+    full(&["nvme"], storage::nvme),
+    full(&["fibre_channel_wwn"], storage::fibre_channel),
     full(
         &[
             "network",
@@ -156,21 +178,25 @@ const FAMILIES: &[Family] = &[
 ];
 
 /// Names of families that Ansible has and this program has no facts for: asking for one is no mistake.
-const EMPTY: &[&str] = &[
-    "caps",
-    "system_capabilities",
-    "facter",
-    "ohai",
-    "iscsi",
-    "nvme",
-    "fibre_channel_wwn",
+const EMPTY: &[&str] = &["facter", "ohai", "effective_group_ids"];
+
+/// Families that others bring with them: those that are asked for, and what comes along.
+const ALONG: &[(&str, &[&str])] = &[
+    ("network", &["platform", "distribution"]),
+    ("processor", &["platform"]),
+    ("pkg_mgr", &["distribution"]),
+    ("service_mgr", &["platform", "distribution"]),
 ];
 
 /// Which facts are wanted.
 pub(super) struct Wanted {
     families: Vec<&'static Family>,
     local: bool,
+    subset: Vec<String>,
 }
+
+/// What asks for all of the hardware.
+const HARDWARE: &[&str] = hardware!["memory"];
 
 impl Wanted {
     /// Reads `gather_subset`: `all`, `min`, names, and each of them with `!` before it.
@@ -180,18 +206,25 @@ impl Wanted {
             .map(|word| word.trim())
             .partition(|word| word.starts_with('!'));
         let without: Vec<&str> = without.iter().map(|word| word[1..].trim()).collect();
-        if let Some(unknown) = with.iter().chain(&without).find(|word| !is_known(word)) {
+        // To leave out what nobody knows is no mistake.
+        if let Some(unknown) = with.iter().find(|word| !is_known(word)) {
             return Err(unknown.to_owned().to_owned());
         }
-        let nothing = without.contains(&"all");
         let no_minimum = without.contains(&"min");
+        let everything = with.contains(&"all") || subset.is_empty();
         let chosen = |names: &[&str], minimal: bool| {
             let named = |list: &[&str]| names.iter().any(|name| list.contains(name));
-            if named(&with) {
-                return !named(&without);
+            let own_out = names.first().is_some_and(|own| without.contains(own));
+            if own_out || named(&without) && !named(&with) {
+                return false;
             }
-            let everything = (with.is_empty() && !nothing) || with.contains(&"all");
-            (if minimal { !no_minimum } else { everything }) && !named(&without)
+            let brought = ALONG.iter().any(|(by, what)| {
+                let asked = with.contains(by)
+                    || *by == "processor" && with.iter().any(|word| HARDWARE.contains(word));
+                asked && what.iter().any(|name| names.first() == Some(name))
+            });
+            let usual = if minimal { !no_minimum } else { everything };
+            named(&with) || brought || usual
         };
         let families = FAMILIES
             .iter()
@@ -199,6 +232,10 @@ impl Wanted {
         Ok(Self {
             families: families.collect(),
             local: chosen(&["local"], true),
+            subset: match subset.is_empty() {
+                true => vec!["all".to_owned()],
+                false => subset.to_vec(),
+            },
         })
     }
 
@@ -211,6 +248,8 @@ impl Wanted {
         if self.local {
             local::gather(source, fact_path, &mut facts);
         }
+        facts.put("gather_subset", self.subset.clone());
+        facts.put("module_setup", true);
         facts
     }
 }
@@ -223,9 +262,19 @@ fn is_known(word: &str) -> bool {
 
 /// The names that `gather_subset` takes, for a message.
 pub(super) fn subsets() -> String {
-    let names: Vec<&str> = FAMILIES.iter().map(|family| family.names[0]).collect();
-    format!("all, min, hardware, local, {}", names.join(", "))
+    let families = FAMILIES.iter().flat_map(|family| family.names);
+    let mut names: Vec<&str> = families
+        .chain(EMPTY)
+        .chain(&["all", "min", "local"])
+        .copied()
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    names.join(", ")
 }
+
+/// What is told of the gathering itself, without the prefix of facts.
+const BARE: [&str; 2] = ["gather_subset", "module_setup"];
 
 impl Facts {
     /// The facts under their full names, those only that a pattern matches; all where there is none.
@@ -233,12 +282,15 @@ impl Facts {
         let all = self
             .0
             .into_iter()
-            .map(|(name, value)| (format!("ansible_{name}"), value));
+            .map(|(name, value)| match BARE.contains(&name.as_str()) {
+                true => (name, value),
+                false => (format!("ansible_{name}"), value),
+            });
         let wanted = |name: &str| {
             patterns.is_empty()
                 || patterns.iter().any(|pattern| {
-                    glob::matches(pattern, name)
-                        || glob::matches(pattern, &name["ansible_".len()..])
+                    let bare = name.strip_prefix("ansible_").unwrap_or(name);
+                    glob::matches(pattern, name) || glob::matches(pattern, bare)
                 })
         };
         all.filter(|(name, _)| wanted(name)).collect()
@@ -297,7 +349,15 @@ mod tests {
             has(&["!all", "!min", "hardware"]),
             [false, true, false, false]
         );
-        assert_eq!(has(&["!hardware"]), [true, false, true, true]);
+        assert_eq!(
+            has(&["!all", "!min", "mounts"]),
+            [false, true, false, false]
+        );
+        // What is only left out leaves the minimum.
+        assert_eq!(has(&["!hardware"]), [true, false, false, true]);
+        assert_eq!(has(&["!facter", "!ohai"]), [true, false, false, true]);
+        assert_eq!(has(&["all", "!hardware"]), [true, false, true, true]);
+        assert_eq!(has(&["!min", "pkg_mgr"]), [true, false, false, false]);
         assert_eq!(
             has(&["all", "!network", "!local"]),
             [true, true, false, false]

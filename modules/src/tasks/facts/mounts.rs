@@ -93,7 +93,17 @@ fn uuids(source: &Source<'_>) -> Vec<(String, String)> {
         .collect()
 }
 
-fn size(path: &Path) -> Option<Map<String, Value>> {
+/// The id of a device's file system; none where nobody knows one.
+pub(in crate::tasks) fn uuid(device: &str) -> Option<String> {
+    let mut names = std::fs::read_dir("/dev/disk/by-uuid").ok()?.flatten();
+    let device = std::fs::canonicalize(device).ok()?;
+    let named =
+        names.find(|name| std::fs::canonicalize(name.path()).is_ok_and(|path| path == device))?;
+    Some(named.file_name().to_string_lossy().into_owned())
+}
+
+/// The sizes of the file system at a path.
+pub(in crate::tasks) fn size(path: &Path) -> Option<Map<String, Value>> {
     let fs = rustix::fs::statvfs(path).ok()?;
     let sizes = json!({
         "size_total": fs.f_frsize * fs.f_blocks,
@@ -110,7 +120,7 @@ fn size(path: &Path) -> Option<Map<String, Value>> {
 }
 
 /// The thread of a server that does not answer is left behind: nothing can end it.
-fn within(patience: Duration, path: PathBuf) -> Option<Map<String, Value>> {
+pub(in crate::tasks) fn within(patience: Duration, path: PathBuf) -> Option<Map<String, Value>> {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || sender.send(size(&path)));
     receiver.recv_timeout(patience).ok().flatten()

@@ -30,6 +30,7 @@ pub(super) fn gather(source: &Source<'_>, facts: &mut Facts) {
     };
     facts.put("all_ipv4_addresses", texts(IpAddr::is_ipv4));
     facts.put("all_ipv6_addresses", texts(IpAddr::is_ipv6));
+    facts.put("locally_reachable_ips", local(&addresses));
     // Any address of the outside will do: nothing is sent.
     let default = |to: IpAddr| {
         let route = netlink::route(to).ok().flatten().unwrap_or_default();
@@ -43,6 +44,27 @@ pub(super) fn gather(source: &Source<'_>, facts: &mut Facts) {
     for interface in interfaces {
         facts.put(&key(&interface.name), interface.fact);
     }
+}
+
+/// What the host itself answers to: its addresses, and the whole network of the loopback interface.
+fn local(addresses: &[Address]) -> Value {
+    let (mut four, mut six) = (Vec::new(), Vec::new());
+    for address in addresses {
+        match address.address {
+            IpAddr::V4(ip) => {
+                if ip.is_loopback() && address.prefix < 32 {
+                    let mask = u32::MAX
+                        .checked_shl(32 - u32::from(address.prefix))
+                        .unwrap_or(0);
+                    let network = Ipv4Addr::from(u32::from(ip) & mask);
+                    four.push(format!("{network}/{}", address.prefix));
+                }
+                four.push(ip.to_string());
+            }
+            IpAddr::V6(ip) => six.push(ip.to_string()),
+        }
+    }
+    json!({"ipv4": four, "ipv6": six})
 }
 
 /// A name as it can stand in a variable's: Ansible replaces colons, and fleetctl what else a template cannot spell.

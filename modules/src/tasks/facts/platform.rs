@@ -85,7 +85,51 @@ pub(super) fn firmware(source: &Source<'_>, facts: &mut Facts) {
         let text = source.line(&format!("/sys/devices/virtual/dmi/id/{file}"));
         facts.put(name, text.unwrap_or_else(|| "NA".to_owned()));
     }
+    let chassis = source.number("/sys/devices/virtual/dmi/id/chassis_type");
+    let form = chassis.and_then(|number| FORMS.get(usize::try_from(number).ok()?));
+    facts.put("form_factor", *form.unwrap_or(&"NA"));
 }
+
+/// The kinds of chassis by their numbers in the firmware (SMBIOS).
+const FORMS: [&str; 37] = [
+    "Unknown",
+    "Other",
+    "Unknown",
+    "Desktop",
+    "Low Profile Desktop",
+    "Pizza Box",
+    "Mini Tower",
+    "Tower",
+    "Portable",
+    "Laptop",
+    "Notebook",
+    "Hand Held",
+    "Docking Station",
+    "All In One",
+    "Sub Notebook",
+    "Space-saving",
+    "Lunch Box",
+    "Main Server Chassis",
+    "Expansion Chassis",
+    "Sub Chassis",
+    "Bus Expansion Chassis",
+    "Peripheral Chassis",
+    "RAID Chassis",
+    "Rack Mount Chassis",
+    "Sealed-case PC",
+    "Multi-system",
+    "CompactPCI",
+    "AdvancedTCA",
+    "Blade",
+    "Blade Enclosure",
+    "Tablet",
+    "Convertible",
+    "Detachable",
+    "IoT Gateway",
+    "Embedded PC",
+    "Mini PC",
+    "Stick PC",
+];
 
 /// A Python on the host, from the names of its files: it is not started, so the micro version is not known.
 fn python(source: &Source<'_>, facts: &mut Facts) {
@@ -101,7 +145,13 @@ fn python(source: &Source<'_>, facts: &mut Facts) {
     let number = |part: &str| part.parse::<u32>().ok();
     facts.put(
         "python",
-        json!({"executable": executable, "type": "cpython", "version": {"major": number(major), "minor": number(minor)}}),
+        json!({
+            "executable": executable,
+            "type": "cpython",
+            "has_sslcontext": true,
+            "version": {"major": number(major), "minor": number(minor)},
+            "version_info": [number(major), number(minor)],
+        }),
     );
     facts.put("python_version", format!("{major}.{minor}"));
 }

@@ -120,11 +120,15 @@ pub(super) fn chroot(source: &Source<'_>, facts: &mut Facts) {
     facts.put("is_chroot", differs);
 }
 
-/// The kernel's command line, and how loaded it is.
-pub(super) fn kernel(source: &Source<'_>, facts: &mut Facts) {
+/// The kernel's command line, and that of the first process.
+pub(super) fn command_lines(source: &Source<'_>, facts: &mut Facts) {
     let text = source.text("/proc/cmdline").unwrap_or_default();
     facts.put("cmdline", command_line(&text, false));
     facts.put("proc_cmdline", command_line(&text, true));
+}
+
+/// How loaded the machine is.
+pub(super) fn load(source: &Source<'_>, facts: &mut Facts) {
     let loads = source.text("/proc/loadavg").unwrap_or_default();
     let load = |index: usize| loads.split(' ').nth(index)?.parse::<f64>().ok();
     facts.put(
@@ -284,7 +288,7 @@ mod tests {
     #[test]
     fn a_repeated_kernel_parameter_keeps_its_last_value_and_lists_all() {
         let text = "quiet console=tty0 console=ttyS0 root=/dev/sda1\n";
-        let facts = gathered(super::kernel, &[("/proc/cmdline", text)]);
+        let facts = gathered(super::command_lines, &[("/proc/cmdline", text)]);
         assert_eq!(
             facts.get("cmdline"),
             Some(&json!({"quiet": true, "console": "ttyS0", "root": "/dev/sda1"}))

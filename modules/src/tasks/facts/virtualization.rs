@@ -7,15 +7,26 @@ pub(super) fn gather(source: &Source<'_>, facts: &mut Facts) {
         .map_or_else(|| host(source), |kind| (kind, "guest"));
     facts.put("virtualization_type", kind.as_str());
     facts.put("virtualization_role", role);
-    let tech = |wanted: &str| {
-        if role == wanted {
-            vec![kind.clone()]
-        } else {
-            Vec::new()
-        }
+    let mut guest: Vec<&str> = if role == "guest" {
+        vec![&kind]
+    } else {
+        Vec::new()
     };
-    facts.put("virtualization_tech_guest", tech("guest"));
-    facts.put("virtualization_tech_host", tech("host"));
+    let containers = ["docker", "podman", "lxc", "containerd", "systemd-nspawn"];
+    if role == "guest" && containers.contains(&kind.as_str()) {
+        guest.push("container");
+    }
+    let mut tech: Vec<&str> = if role == "host" {
+        vec![&kind]
+    } else {
+        Vec::new()
+    };
+    // A guest may have guests of its own.
+    if source.exists("/dev/kvm") && !tech.contains(&"kvm") {
+        tech.push("kvm");
+    }
+    facts.put("virtualization_tech_guest", guest);
+    facts.put("virtualization_tech_host", tech);
 }
 
 fn container(source: &Source<'_>) -> Option<String> {

@@ -1,0 +1,3 @@
+"""Modules by name."""
+
+from importlib import import_module

@@ -1,0 +1,3 @@
+"""Types for readers."""
+
+from typing import *

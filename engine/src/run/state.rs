@@ -1,0 +1,255 @@
+//! What is known of a host during a run, beyond its inventory.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::{
+        Mutex, MutexGuard, PoisonError, RwLock,
+        atomic::{AtomicU32, Ordering},
+    },
+};
+
+use fleet_yaml::Node;
+use minijinja::Value;
+
+use crate::variables::{PendingId, Variable};
+
+/// What is known of a host during a run. Shared with the scopes that read it.
+#[derive(Debug)]
+pub(crate) struct HostState {
+    /// Its position in the inventory: what is in flight on two hosts must not be mixed up.
+    ordinal: u64,
+    /// Level 11: gathered facts under their `ansible_` names.
+    facts: RwLock<Facts>,
+    /// Level 18: `include_vars`.
+    included: RwLock<BTreeMap<String, Node>>,
+    /// Level 19: `set_fact` and registered results.
+    data: RwLock<Data>,
+    /// What a task changes while it is recorded for other hosts, too.
+    record: Mutex<Option<Vec<Change>>>,
+    /// Handlers that runs before this one left to be run.
+    left: Mutex<BTreeSet<String>>,
+    /// Groups of tasks that were sent for it so far.
+    groups: AtomicU32,
+}
+
+/// A change of a host's variables.
+#[derive(Clone, Debug)]
+pub(crate) enum Change {
+    /// `set_fact`, `register`
+    Set(String, Variable),
+    /// `include_vars`
+    Included(String, Node),
+    /// Facts that a module returned.
+    Fact(String, Value),
+}
+
+#[derive(Debug, Default)]
+struct Facts {
+    known: BTreeMap<String, Value>,
+    /// `ansible_facts`: the same without the prefix `ansible_`.
+    bare: Option<Value>,
+    /// A `setup` is in flight; every fact stands for it.
+    pending: Option<Variable>,
+}
+
+#[derive(Debug, Default)]
+struct Data {
+    variables: BTreeMap<String, Variable>,
+    /// What variables stood for before a result in flight was to replace them.
+    before: HashMap<String, Variable>,
+}
+
+impl HostState {
+    pub(crate) fn new(ordinal: usize) -> Self {
+        Self {
+            ordinal: ordinal as u64,
+            facts: RwLock::default(),
+            included: RwLock::default(),
+            data: RwLock::default(),
+            record: Mutex::default(),
+            left: Mutex::default(),
+            groups: AtomicU32::new(0),
+        }
+    }
+
+    /// A number for another group of its tasks.
+    pub(crate) fn next_group(&self) -> u32 {
+        self.groups.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// What stands for the results of a group of this host's tasks.
+    pub(crate) fn pending(&self, group: u32) -> PendingId {
+        PendingId(self.ordinal << 32 | u64::from(group))
+    }
+
+    /// The group of this host's tasks that `pending` stands for; none where it is another host's.
+    pub(crate) fn group(&self, pending: PendingId) -> Option<u32> {
+        let own = pending.0 >> 32 == self.ordinal & u64::from(u32::MAX);
+        own.then(|| u32::try_from(pending.0 & u64::from(u32::MAX)).unwrap_or_default())
+    }
+
+    /// Results that were in flight will never be known: variables are again what they were before.
+    pub(crate) fn settle(&self) {
+        let mut data = self.data.write().unwrap_or_else(PoisonError::into_inner);
+        let Data { variables, before } = &mut *data;
+        variables.retain(|name, variable| match variable {
+            Variable::Pending(_) => match before.remove(name) {
+                Some(old) => {
+                    *variable = old;
+                    true
+                }
+                None => false,
+            },
+            _ => true,
+        });
+        before.clear();
+        self.facts_mut().pending = None;
+    }
+
+    fn facts_mut(&self) -> std::sync::RwLockWriteGuard<'_, Facts> {
+        self.facts.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn facts_pending(&self, pending: Variable) {
+        self.facts_mut().pending = Some(pending);
+    }
+
+    pub(crate) fn add_facts(&self, new: impl IntoIterator<Item = (String, Value)>) {
+        let new: Vec<_> = new.into_iter().collect();
+        if let Some(record) = &mut *self.record() {
+            let facts = new.iter().cloned();
+            record.extend(facts.map(|(name, value)| Change::Fact(name, value)));
+        }
+        let mut facts = self.facts_mut();
+        facts.pending = None;
+        facts.known.extend(new);
+        facts.bare = None;
+    }
+
+    /// `meta: clear_facts`
+    pub(crate) fn clear_facts(&self) {
+        *self.facts_mut() = Facts::default();
+    }
+
+    /// All facts under their `ansible_` names.
+    pub(crate) fn facts(&self) -> BTreeMap<String, Value> {
+        let facts = self.facts.read().unwrap_or_else(PoisonError::into_inner);
+        facts.known.clone()
+    }
+
+    pub(crate) fn set(&self, name: &str, variable: Variable) {
+        if let (Some(record), false) = (
+            &mut *self.record(),
+            matches!(variable, Variable::Pending(_)),
+        ) {
+            record.push(Change::Set(name.to_owned(), variable.clone()));
+        }
+        let mut data = self.data.write().unwrap_or_else(PoisonError::into_inner);
+        let pending = matches!(variable, Variable::Pending(_));
+        let old = data.variables.insert(name.to_owned(), variable);
+        match old {
+            Some(old) if pending && !matches!(old, Variable::Pending(_)) => {
+                data.before.insert(name.to_owned(), old);
+            }
+            _ if !pending => {
+                data.before.remove(name);
+            }
+            _ => {}
+        }
+    }
+
+    pub(crate) fn include(&self, vars: impl IntoIterator<Item = (String, Node)>) {
+        let vars: Vec<_> = vars.into_iter().collect();
+        if let Some(record) = &mut *self.record() {
+            let vars = vars.iter().cloned();
+            record.extend(vars.map(|(name, node)| Change::Included(name, node)));
+        }
+        let mut included = self
+            .included
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        included.extend(vars);
+    }
+
+    fn record(&self) -> MutexGuard<'_, Option<Vec<Change>>> {
+        self.record.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// From now on changes are kept for other hosts.
+    pub(crate) fn begin_record(&self) {
+        *self.record() = Some(Vec::new());
+    }
+
+    /// The changes since then.
+    pub(crate) fn end_record(&self) -> Vec<Change> {
+        self.record().take().unwrap_or_default()
+    }
+
+    /// Makes another host's changes this one's.
+    pub(crate) fn replay(&self, changes: &[Change]) {
+        for change in changes.iter().cloned() {
+            match change {
+                Change::Set(name, variable) => self.set(&name, variable),
+                Change::Included(name, node) => self.include([(name, node)]),
+                Change::Fact(name, value) => self.add_facts([(name, value)]),
+            }
+        }
+    }
+
+    /// Handlers that earlier runs left to be run.
+    pub(crate) fn notified_before(&self, handlers: Vec<String>) {
+        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        left.extend(handlers);
+    }
+
+    /// Whether an earlier run left a handler to be run, which is this one's from now on.
+    pub(crate) fn take_notified_before(&self, handler: &str) -> bool {
+        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        left.remove(handler)
+    }
+
+    /// `set_fact` or a registered result.
+    pub(crate) fn datum(&self, name: &str) -> Option<Variable> {
+        let data = self.data.read().unwrap_or_else(PoisonError::into_inner);
+        data.variables.get(name).cloned()
+    }
+
+    /// A variable of `include_vars`.
+    pub(crate) fn included(&self, name: &str) -> Option<Variable> {
+        let included = self.included.read().unwrap_or_else(PoisonError::into_inner);
+        included.get(name).cloned().map(Variable::Written)
+    }
+
+    pub(crate) fn fact(&self, name: &str) -> Option<Variable> {
+        let facts = self.facts.read().unwrap_or_else(PoisonError::into_inner);
+        // While facts are in flight any name of theirs may come to be one.
+        let may_be = name.starts_with("ansible_") || name.starts_with("fleetctl_");
+        match &facts.pending {
+            Some(pending) if may_be => Some(pending.clone()),
+            _ => facts.known.get(name).cloned().map(Variable::Data),
+        }
+    }
+
+    /// `ansible_facts`: the facts without their prefix.
+    pub(crate) fn ansible_facts(&self) -> Variable {
+        let mut facts = self.facts_mut();
+        if let Some(pending) = &facts.pending {
+            return pending.clone();
+        }
+        let Facts { known, bare, .. } = &mut *facts;
+        let bare = bare.get_or_insert_with(|| {
+            Value::from_pairs(known.iter().map(|(name, value)| {
+                (name.strip_prefix("ansible_").unwrap_or(name), value.clone())
+            }))
+        });
+        Variable::Data(bare.clone())
+    }
+
+    pub(crate) fn names(&self) -> Vec<String> {
+        let data = self.data.read().unwrap_or_else(PoisonError::into_inner);
+        let included = self.included.read().unwrap_or_else(PoisonError::into_inner);
+        let facts = self.facts.read().unwrap_or_else(PoisonError::into_inner);
+        let names = data.variables.keys().chain(included.keys());
+        names.chain(facts.known.keys()).cloned().collect()
+    }
+}
