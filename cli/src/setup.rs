@@ -308,6 +308,7 @@ impl Setup {
                 .map(|_| crate::questions::step()),
             prompted: Arc::new(HashMap::new()),
             as_ansible: ansible,
+            tells_invocations: config.inject_invocation(),
             ask: crate::questions::ask(),
             merges_hashes: config.hash_behaviour() == config::HashBehaviour::Merge,
             sources: self.sources.clone(),

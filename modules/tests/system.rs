@@ -251,6 +251,11 @@ fn a_plan_is_what_is_done_and_an_undo_is_as_if_nothing_had_been() {
     for (call, effects) in again.iter().zip(apply.digests(&again)) {
         assert!(effects.is_empty(), "{call:?}");
     }
+    if Path::new("/usr/bin/ssh-keygen").exists() {
+        let key = json!({"name": "fleet-ann", "generate_ssh_key": true, "ssh_key_type": "ed25519"});
+        assert_eq!(apply.run("user", &key).effects.len(), 3);
+        assert!(apply.run("user", &key).effects.is_empty());
+    }
     let undone = apply.talk.finish(Finish::Undo);
     assert_eq!(undone.state, UndoneState::RolledBack, "{undone:?}");
     let after = apply.picture();

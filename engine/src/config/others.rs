@@ -463,14 +463,6 @@ pub(super) static UNSUPPORTED: &[Others] = &[
         settings: &[("defaults.facts_modules", "ANSIBLE_FACTS_MODULES", "smart")],
     },
     Others {
-        why: "show the arguments of modules in their results",
-        settings: &[(
-            "defaults.inject_invocation",
-            "ANSIBLE_INJECT_INVOCATION",
-            "False",
-        )],
-    },
-    Others {
         why: "write retry files: `fleetctl runs` knows the hosts that failed",
         settings: &[(
             "defaults.retry_files_enabled",

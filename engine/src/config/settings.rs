@@ -229,6 +229,8 @@ honoured! {
     tags_run: List<String> = NONE; ["tags.run"]; ["ANSIBLE_RUN_TAGS"];
     /// No task with one of these tags.
     tags_skip: List<String> = NONE; ["tags.skip"]; ["ANSIBLE_SKIP_TAGS"];
+    /// Whether results tell what their modules were called with.
+    inject_invocation: bool = "false"; ["defaults.inject_invocation"]; ["ANSIBLE_INJECT_INVOCATION"];
     /// Whether nothing of any task is shown.
     no_log: bool = "false"; ["defaults.no_log"]; ["ANSIBLE_NO_LOG"];
 

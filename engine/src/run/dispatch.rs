@@ -396,6 +396,7 @@ impl Host {
             if end.as_ref().is_some_and(|end| end.status == Status::Failed) {
                 self.failed_early(task, &scope, &mut flight).await;
             }
+            let mut invocation = None;
             if let Some(prepared) = prepared {
                 flight.take_terms(&prepared.terms);
                 match prepared.work {
@@ -409,6 +410,9 @@ impl Host {
                             .await?;
                         self.turn_to(&link).await?;
                         for call in calls {
+                            if self.shared.settings.tells_invocations {
+                                invocation = Some(call.args.clone().into());
+                            }
                             let (frame, content) =
                                 self.frame(&flight, index, call, &prepared.terms, only_if.as_ref(), &link);
                             ids.push((frame.id, index));
@@ -422,7 +426,12 @@ impl Host {
                 scope,
                 end,
                 judged: false,
+                invocation,
             });
+        }
+        for (frame, _) in &mut frames {
+            // One item whose errors are ignored speaks for all of them.
+            frame.ignore_errors |= flight.ignore_errors;
         }
         flight.open = ids.len();
         let judged = flight.judged;
@@ -528,6 +537,19 @@ impl Host {
         task: &Arc<Task>,
         scope: &HostScope,
     ) -> Result<Result<Prepared, Node>, Unfit> {
+        let delegating;
+        let scope = match &task.directives.delegate_to {
+            // A task that is left out may be delegated to a host that nobody knows.
+            Some(node) => match self.words(Some(node), scope).await {
+                Ok(Some(name)) => {
+                    delegating = self.delegating(&name, scope);
+                    &delegating
+                }
+                Err(Unfit::Stop(stop)) => return Err(Unfit::Stop(stop)),
+                _ => scope,
+            },
+            None => scope,
+        };
         if let Some(condition) = self.all_true(&task.directives.when, scope).await? {
             return Ok(Err(condition));
         }
@@ -581,6 +603,14 @@ impl Host {
             work,
             delegate,
         }))
+    }
+
+    /// The scope of a task that is done on another host, whose variables it sees in `ansible_delegated_vars`.
+    fn delegating(&self, name: &str, scope: &HostScope) -> HostScope {
+        let other = self.shared.scope(name, super::shared::Place::default());
+        let vars = self.shared.templar.variables(&other.shared());
+        let delegated = Value::from_pairs([(name, vars)]);
+        scope.with("ansible_delegated_vars", Variable::Data(delegated))
     }
 
     /// A call of a module of the project.

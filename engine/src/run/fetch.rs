@@ -168,7 +168,14 @@ fn place(src: &str, dest: &str, flat: bool, host: &str, dir: &Path) -> Result<Pa
         return Ok(base.join(host).join(inner));
     }
     if dest.ends_with('/') {
-        return Ok(base.join(inner.file_name().unwrap_or_default()));
+        let file = base.join(inner.file_name().unwrap_or_default());
+        return match file.is_dir() {
+            false => Ok(file),
+            true => Err(Unfit::Problem(format!(
+                "calculated dest '{}' is an existing directory, use another path that does not point to an existing directory",
+                file.display()
+            ))),
+        };
     }
     if base.is_dir() {
         return Err(Unfit::Problem(

@@ -79,6 +79,7 @@ impl Item {
             scope,
             end: Some(end),
             judged: false,
+            invocation: None,
         }
     }
 }
@@ -91,6 +92,8 @@ pub(super) struct Item {
     pub(super) end: Option<Outcome>,
     /// `failed_when` and `changed_when` are in `end` already.
     pub(super) judged: bool,
+    /// What its module was called with, where results are to tell.
+    pub(super) invocation: Option<serde_json::Value>,
 }
 
 /// The flights of one host.

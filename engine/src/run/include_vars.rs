@@ -66,10 +66,8 @@ pub(super) async fn include_vars(
                 .unwrap_or_default();
             let path = files::find(&file, "vars", &play.search(task)).map_err(|tried| {
                 let place = arguments.get("file").map_or(&task.span, |node| &node.span);
-                unread(fleet_yaml::render(
-                    &files::missing(&file, place, &tried),
-                    false,
-                ))
+                let missing = fleet_yaml::render(&files::missing(&file, place, &tried), false);
+                unread(format!("Could not find file `{file}` on the controller\n{missing}"))
             })?;
             vec![path]
         }

@@ -134,6 +134,8 @@ pub struct Settings {
     pub prompted: Arc<HashMap<String, Arc<Vars>>>,
     /// Where Ansible and fleetctl differ, it is Ansible's way that is wanted: `fleetctl play`.
     pub as_ansible: bool,
+    /// Results tell what their modules were called with.
+    pub tells_invocations: bool,
     /// Asks the person at the terminal, whose answer is shown as it is typed or not; none where nobody is there.
     pub ask: Option<Ask>,
     /// Mappings of variables are merged with those of lower precedence by `include_vars` (`hash_behaviour`).

@@ -97,6 +97,7 @@ impl Host {
                 scope: scope.clone(),
                 end: Some(end),
                 judged: true,
+                invocation: None,
             });
             if index + 1 < count && self.breaks(task, &scope, result).await? {
                 break;
@@ -303,6 +304,7 @@ impl Host {
                 scope: scope.clone(),
                 end: None,
                 judged: false,
+                invocation: None,
             }],
             open: calls.len(),
             looped: false,
@@ -343,6 +345,7 @@ impl Host {
             scope: scope.clone(),
             end: None,
             judged: false,
+            invocation: None,
         };
         let (status, result) = verdict::item_verdict(&self.shared, flight, &item, &outcome);
         let scope = match &task.register {

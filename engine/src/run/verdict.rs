@@ -50,7 +50,11 @@ pub(super) fn judge(shared: &Shared, host: &str, flight: Flight) -> Judged {
         if matches!(outcome.status, Status::NotReached | Status::NotNotified) {
             continue;
         }
-        let (status, result) = item_verdict(shared, &flight, item, outcome);
+        let (status, mut result) = item_verdict(shared, &flight, item, outcome);
+        let label = label(shared, &flight, item, &mut result);
+        if let (Some(args), Some(fields)) = (&item.invocation, result.as_object_mut()) {
+            fields.insert("invocation".to_owned(), json!({"module_args": args}));
+        }
         let ignored = status == Status::Failed && flight.ignore_errors;
         judged.failed |= status == Status::Failed && !ignored;
         judged.changed |= status == Status::Changed;
@@ -60,7 +64,7 @@ pub(super) fn judge(shared: &Shared, host: &str, flight: Flight) -> Judged {
         judged.events.push(Event::TaskEnded(Box::new(TaskEnded {
             host: host.to_owned(),
             task: Arc::clone(&flight.info),
-            item: item.value.as_ref().map(|(_, label)| label.clone()),
+            item: label,
             index,
             last: false,
             status,
@@ -93,6 +97,37 @@ pub(super) fn judge(shared: &Shared, host: &str, flight: Flight) -> Judged {
         state.set(name, registered(&flight, results, unknown));
     }
     judged
+}
+
+/// What an item is shown as: its label may look at its result.
+fn label(
+    shared: &Shared,
+    flight: &Flight,
+    item: &Item,
+    result: &mut serde_json::Value,
+) -> Option<String> {
+    let (_, shown) = item.value.as_ref()?;
+    let Some(node) = flight.task.r#loop.as_ref().and_then(|own| own.label.as_ref()) else {
+        return Some(shown.clone());
+    };
+    let scope = match &flight.task.register {
+        Some(name) => item.scope.with(name, Variable::Data(from_json(result))),
+        None => item.scope.clone(),
+    };
+    match shared.templar.value(node, &scope.shared()) {
+        Ok(Evaluated::Known(value)) => Some(value.to_string()),
+        Ok(_) => Some(shown.clone()),
+        Err(problem) => {
+            if let Some(fields) = result.as_object_mut() {
+                let warning = format!("the label of this item cannot be made: {problem}");
+                let warnings = fields.entry("warnings").or_insert_with(|| json!([]));
+                if let Some(warnings) = warnings.as_array_mut() {
+                    warnings.push(warning.into());
+                }
+            }
+            Some(shown.clone())
+        }
+    }
 }
 
 /// An item's result with the item beside it.
@@ -170,8 +205,13 @@ pub(super) fn item_verdict(
     let mut fields = std::mem::take(result.as_object_mut().unwrap_or(&mut Map::new()));
     let failed_before = status == Status::Failed;
     let broken = |fields: &mut Map<String, serde_json::Value>, keyword: &str, problem: &str| {
-        let why = format!("Error while evaluating conditional: {problem}");
-        let message = format!("Task failed: Action failed: A '{keyword}' expression failed: {why}");
+        let kind = match problem.contains("undefined") {
+            true => "Error while evaluating conditional",
+            false => "Error rendering expression",
+        };
+        let why = format!("{kind}: {problem}");
+        let who = if failed_before { "Module" } else { "Action" };
+        let message = format!("Task failed: {who} failed: A '{keyword}' expression failed: {why}");
         if failed_before {
             fields.insert(format!("{keyword}_suppressed_exception"), NO_TRACE.into());
         }

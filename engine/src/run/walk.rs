@@ -4,7 +4,6 @@
 use std::{collections::BTreeMap, pin::Pin, sync::Arc};
 
 use fleet_wire::Mode;
-use fleet_yaml::Node;
 use minijinja::Value;
 
 use super::{

@@ -61,6 +61,30 @@ impl Host {
         .run()
     }
 
+    /// Does something whose effects are undone as any, but cannot be told before, such as making a key: a plan shows `line`.
+    ///
+    /// # Errors
+    /// Those of the act.
+    pub(crate) fn by_chance<T>(
+        &mut self,
+        line: &str,
+        act: impl FnOnce(&mut Self) -> Result<T, Fault>,
+    ) -> Result<Option<T>, Fault> {
+        let what = What::Command {
+            line: line.to_owned(),
+        };
+        let shown = self.effect(what, UndoClass::Exact, false);
+        if self.recording {
+            self.report(shown);
+            return Ok(None);
+        }
+        self.allow(&shown)?;
+        let planned = self.task.planned.take();
+        let done = act(self);
+        self.task.planned = planned;
+        done.map(Some)
+    }
+
     /// Does something beyond this host whose effects cannot be known, such as a request to a service; none in a plan.
     ///
     /// # Errors

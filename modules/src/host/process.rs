@@ -26,7 +26,10 @@ fn path() -> String {
     let own = std::env::var("PATH").unwrap_or_default();
     let lacks = |dir: &&str| !own.split(':').any(|known| known == *dir);
     let own = (!own.is_empty()).then_some(own.as_str());
-    let dirs: Vec<&str> = own.into_iter().chain(PATH.split(':').filter(lacks)).collect();
+    let dirs: Vec<&str> = own
+        .into_iter()
+        .chain(PATH.split(':').filter(lacks))
+        .collect();
     dirs.join(":")
 }
 

@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 use super::Host;
 
 impl Host {
-    /// A path of an argument, absolute: variables and a leading `~` filled in, and in the home where it begins with neither.
+    /// A path of an argument, absolute: variables and a leading `~` filled in, and from where the task stands where it begins with neither.
     #[must_use]
     pub fn expand(&self, written: &str) -> PathBuf {
         let filled = self.filled(written);
@@ -99,7 +99,7 @@ mod tests {
             ("/a/$HOMEX", PathBuf::from("/a/$HOMEX")),
             ("~/a", home.join("a")),
             ("$HOME/a", home.join("a")),
-            ("./a", home.join("a")),
+            ("./a", host.base().join("a")),
             ("", PathBuf::new()),
         ] {
             assert_eq!(host.expand(written), path, "{written}");

@@ -80,6 +80,15 @@ impl Program {
         })
     }
 
+    /// The names of the groups, in order.
+    pub(super) fn group_names(&self) -> Vec<Option<&str>> {
+        let name = |number| {
+            let mut found = self.names.iter().filter(|(_, own)| *own == number);
+            found.next().map(|(name, _)| name.as_str())
+        };
+        (1..=self.groups).map(name).collect()
+    }
+
     /// The first match from a place on.
     pub(super) fn find(&self, text: &[u8], from: usize) -> Option<Spans> {
         let search = Search {
@@ -156,10 +165,18 @@ impl Search<'_> {
                 Node::Set(set) => self.run(set, (*least, *most), *how, at, spans, next),
                 inner if *how == How::Possessive => {
                     let greedy = |end: &mut Option<usize>, spans: &mut Spans| {
-                        self.again(inner, (*least, *most), How::Greedy, 0, at, spans, &mut |to, _| {
-                            *end = Some(to);
-                            true
-                        })
+                        self.again(
+                            inner,
+                            (*least, *most),
+                            How::Greedy,
+                            0,
+                            at,
+                            spans,
+                            &mut |to, _| {
+                                *end = Some(to);
+                                true
+                            },
+                        )
                     };
                     let mut end = None;
                     greedy(&mut end, spans) && end.is_some_and(|end| next(end, spans))
@@ -346,18 +363,19 @@ impl Reader<'_> {
     }
 
     fn repeated(&mut self, node: Node) -> Result<Node, String> {
-        let mut usual = |least, most| {
-            self.next();
-            (least, most)
-        };
         let (least, most) = match usual_sign(self.rest) {
-            Some(b'*') => usual(0, usize::MAX),
-            Some(b'+') => usual(1, usize::MAX),
-            Some(b'?') => usual(0, 1),
-            Some(_) => match self.bounds() {
+            Some(b'{') => match self.bounds() {
                 Some(bounds) => bounds,
                 None => return Ok(node),
             },
+            Some(sign) => {
+                self.next();
+                match sign {
+                    b'*' => (0, usize::MAX),
+                    b'+' => (1, usize::MAX),
+                    _ => (0, 1),
+                }
+            }
             None => return Ok(node),
         };
         let how = if self.take(b"?") {
@@ -367,8 +385,8 @@ impl Reader<'_> {
         } else {
             How::Greedy
         };
-        match usual_sign(self.rest) {
-            Some(b'*' | b'+' | b'?') => Err("one repetition follows another".to_owned()),
+        match usual_sign(self.rest).filter(|sign| *sign != b'{') {
+            Some(_) => Err("one repetition follows another".to_owned()),
             _ => Ok(Node::Repeat {
                 node: Box::new(node),
                 least,
@@ -528,7 +546,9 @@ impl Reader<'_> {
             } else if self.take(b"P=") {
                 let name = self.until(b')')?;
                 let known = self.names.iter().find(|(own, _)| *own == name);
-                let number = known.ok_or_else(|| format!("there is no group `{name}`"))?.1;
+                let number = known
+                    .ok_or_else(|| format!("there is no group `{name}`"))?
+                    .1;
                 return Ok(Some(Node::Back(number, flags.ignore_case)));
             } else if self.take(b"P<") {
                 let name = self.until(b'>')?;

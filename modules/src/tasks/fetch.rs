@@ -7,7 +7,7 @@ use crate::args::{Bool, Number, Text};
 use crate::base64;
 use crate::checksum::Algorithm;
 use crate::host::{Body, Entry, Fault, Host};
-use crate::module::{Module, Report, Task};
+use crate::module::{ArgumentError, Module, Report, Task};
 
 pub(super) static MODULE: Module = Module::of::<Fetch>();
 
@@ -20,10 +20,9 @@ const PART: u64 = 3 << 20;
 #[serde(deny_unknown_fields)]
 struct Fetch {
     /// The file.
-    src: Text,
+    src: Option<Text>,
     /// The directory of the controller that it goes to, under the host's name and its whole path.
-    #[serde(default, rename = "dest")]
-    _dest: Option<Text>,
+    dest: Option<Text>,
     /// `dest` is the file itself, or, where it ends with `/`, its directory.
     #[serde(default, rename = "flat")]
     _flat: Option<Bool>,
@@ -41,24 +40,32 @@ struct Fetch {
 impl Task for Fetch {
     const NAME: &'static str = "fetch";
 
+    fn check(&self) -> Result<(), ArgumentError> {
+        match self.src.is_some() && self.dest.is_some() {
+            true => Ok(()),
+            false => Err(ArgumentError::of("src, dest", "src and dest are required")),
+        }
+    }
+
     fn run(self, host: &mut Host) -> Result<Report, Fault> {
-        let path = host.resolve(&host.expand(&self.src))?;
+        let src = self.src.unwrap_or_default();
+        let path = host.resolve(&host.expand(&src))?;
         let shown = path.display();
         match host.entry(&path) {
             Ok(Entry::Absent) => {
                 let message = "the remote file does not exist";
                 return Err(Fault::new(message)
-                    .with("file", &*self.src)
+                    .with("file", &*src)
                     .with("missing", true));
             }
             Ok(Entry::Dir(_)) => {
                 let message = "remote file is a directory, fetch cannot work on directories";
-                return Err(Fault::new(message).with("file", &*self.src));
+                return Err(Fault::new(message).with("file", &*src));
             }
             Ok(_) => {}
             Err(fault) if fault.message.contains("permission denied") => {
                 return Err(
-                    Fault::new(format!("file is not readable: {shown}")).with("file", &*self.src)
+                    Fault::new(format!("File is not readable: {shown}")).with("file", &*src)
                 );
             }
             Err(fault) => return Err(fault),
@@ -117,7 +124,7 @@ mod tests {
         let mut got = Vec::new();
         let mut parts = 0;
         loop {
-            let args = json!({"src": path, "_from": got.len()});
+            let args = json!({"src": path, "dest": "/d", "_from": got.len()});
             let fields = (MODULE.run)(args, &mut host).unwrap().fields;
             got.extend(base64::decode(fields["content"].as_str().unwrap()).unwrap());
             parts += 1;
@@ -127,8 +134,8 @@ mod tests {
             }
         }
         assert!(parts == 2 && got == whole);
-        let fault = (MODULE.run)(json!({"src": "/no/such"}), &mut host).unwrap_err();
+        let fault = (MODULE.run)(json!({"src": "/no/such", "dest": "/d"}), &mut host).unwrap_err();
         assert_eq!(fault.fields["missing"], true);
-        assert!((MODULE.run)(json!({"src": dir.path()}), &mut host).is_err());
+        assert!((MODULE.run)(json!({"src": dir.path(), "dest": "/d"}), &mut host).is_err());
     }
 }

@@ -1,3 +1,4 @@
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use serde::Deserialize;
@@ -438,7 +439,9 @@ impl File {
         let there = host.entry(path)?;
         let wrong = |message: String| Fault::new(message).with("dest", &*self.path);
         let Some(src) = &self.src else {
-            if matches!(there, Entry::File(..)) {
+            // A file that has other names already is one.
+            let names = std::fs::symlink_metadata(path).map_or(0, |meta| meta.nlink());
+            if matches!(there, Entry::File(..)) && names > 1 {
                 return self.attribute(host, path, &there, times);
             }
             return Err(Fault::new("src is required for creating new hardlinks"));
@@ -554,7 +557,6 @@ fn as_dest(mut report: Report, path: &Path) -> Result<Report, Fault> {
 
 /// What `register` sees of an entry, in Ansible's words.
 pub(super) fn report(host: &Host, shown: &str, path: &Path) -> Result<Report, Fault> {
-    use std::os::unix::fs::MetadataExt;
     let entry = host.entry(path)?;
     let mut fields = Map::from_iter([("path".to_owned(), shown.into())]);
     if entry == Entry::Absent {

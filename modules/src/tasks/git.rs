@@ -230,6 +230,9 @@ impl Git {
         let output = self.git(host, dir, words)?;
         match output.ok() {
             true => Ok(output),
+            false if output.rc == 127 => Err(Fault::new(
+                "Failed to find required executable \"git\": install git before this task",
+            )),
             false => Err(Fault::new(format!(
                 "git {} failed: {}",
                 words.first().unwrap_or(&""),

@@ -70,9 +70,6 @@ impl Task for Group {
         id("gid", self.gid)?;
         id("gid_min", self.gid_min)?;
         id("gid_max", self.gid_max)?;
-        if *self.local && (self.gid_min.is_some() || self.gid_max.is_some()) {
-            return Err(ArgumentError::of("local", "it does not go with gid_min and gid_max"));
-        }
         if *self.non_unique && self.gid.is_none() {
             return Err(ArgumentError::of("gid", "it is required with non_unique"));
         }
@@ -86,6 +83,11 @@ impl Task for Group {
     }
 
     fn run(self, host: &mut Host) -> Result<Report, Fault> {
+        if *self.local && (self.gid_min.is_some() || self.gid_max.is_some()) {
+            return Err(Fault::new(
+                "local does not go with gid_min and gid_max: the host's own tools for local groups take no range",
+            ));
+        }
         let mut accounts = Accounts::read(host)?;
         let name = &*self.name;
         let account = format!("group {name}");

@@ -25,7 +25,7 @@ with_attributes! {
         #[serde(default)]
         state: State,
         /// A regular expression, in Python's syntax, for the line to replace (`present`) or the lines to remove
-        /// (`absent`). It should match the line both before and after the change. Look-around is not supported.
+        /// (`absent`). It should match the line both before and after the change.
         regexp: Option<Text>,
         /// A text to look for in place of `regexp`.
         search_string: Option<Text>,
@@ -451,6 +451,13 @@ mod tests {
                 "b\na\n",
                 "",
             ),
+            // What looks around, and back at a group.
+            (
+                "#Port 1\nPort 2\n",
+                json!({"line": "Port 3", "regexp": "^(?!#)Port"}),
+                "#Port 1\nPort 3\n",
+                "line replaced",
+            ),
             // Where it goes.
             (
                 "a\nb\n",
@@ -611,7 +618,8 @@ mod tests {
             assert_eq!(refused(args), message);
         }
         assert!(
-            refused(json!({"path": "/f", "line": "x", "regexp": "a(?!b)"})).contains("look-ahead")
+            refused(json!({"path": "/f", "line": "x", "regexp": "a**"}))
+                .contains("one repetition follows another")
         );
         assert!((MODULE.check)(&json!({"dest": "/f", "line": "x"})).is_ok());
     }

@@ -178,9 +178,6 @@ impl Task for User {
         ] {
             id(name, number)?;
         }
-        if *self.local && (self.uid_min.is_some() || self.uid_max.is_some()) {
-            return Err(ArgumentError::of("local", "it does not go with uid_min and uid_max"));
-        }
         if *self.non_unique && self.uid.is_none() {
             return Err(ArgumentError::of("uid", "it is required with non_unique"));
         }
@@ -218,6 +215,11 @@ impl Task for User {
     }
 
     fn run(self, host: &mut Host) -> Result<Report, Fault> {
+        if *self.local && (self.uid_min.is_some() || self.uid_max.is_some()) {
+            return Err(Fault::new(
+                "local does not go with uid_min and uid_max: the host's own tools for local users take no range",
+            ));
+        }
         match self.state {
             State::Absent => self.remove(host),
             State::Present => self.ensure(host),
@@ -648,7 +650,9 @@ fn is_hash(password: &str) -> bool {
         _ => None,
     };
     let plain = |c: char| c.is_ascii_alphanumeric() || "./=".contains(c);
-    !password.contains(['*', '!']) && hash.chars().all(plain) && length.is_none_or(|length| hash.len() == length)
+    !password.contains(['*', '!'])
+        && hash.chars().all(plain)
+        && length.is_none_or(|length| hash.len() == length)
 }
 
 fn number(text: &str) -> Value {

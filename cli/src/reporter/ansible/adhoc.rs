@@ -16,7 +16,7 @@ use super::{
     json::{LINE, Layout, dump},
     print,
     result::{self, Format, short_name},
-    stats::{Stats, Whole},
+    stats::Whole,
     text::error_text,
 };
 use crate::reporter::Reporter;
@@ -36,7 +36,6 @@ pub(crate) struct Adhoc {
     task: String,
     /// A directory that takes each host's result.
     tree: Option<PathBuf>,
-    stats: Stats,
     failed: HashSet<String>,
     told: HashSet<String>,
     lines: Vec<Line>,
@@ -49,7 +48,6 @@ impl Adhoc {
             callback,
             task,
             tree,
-            stats: Stats::default(),
             failed: HashSet::new(),
             told: HashSet::new(),
             lines: Vec::new(),
@@ -75,7 +73,6 @@ impl Adhoc {
         }
         let mut whole = Whole::default();
         whole.add(ended);
-        self.stats.count(ended, whole);
         for warning in result::texts(&ended.result, "warnings") {
             self.warning(&warning);
         }
@@ -125,12 +122,8 @@ impl Adhoc {
             return;
         }
         let mut result = json!({"changed": false, "msg": message});
-        let counts = self.stats.of(host);
         if word == "UNREACHABLE!" {
-            counts.unreachable += 1;
             result["unreachable"] = Value::Bool(true);
-        } else {
-            counts.failed += 1;
         }
         self.keep(host, &result);
         self.error(&format!("[ERROR]: Task failed: {message}\n{}\n", self.task));

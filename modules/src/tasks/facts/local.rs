@@ -49,7 +49,10 @@ const RAW: char = '\u{1}';
 
 /// Fills in what `%(key)s` stands for in the values of INI sections; `%%` is a percent sign.
 fn filled(sections: &mut Value) -> Result<(), String> {
-    let sections = sections.as_object_mut().into_iter().flat_map(|map| map.values_mut());
+    let sections = sections
+        .as_object_mut()
+        .into_iter()
+        .flat_map(|map| map.values_mut());
     for section in sections.filter_map(Value::as_object_mut) {
         let own = section.clone();
         for value in section.values_mut() {
@@ -72,9 +75,13 @@ fn fill(text: &str, section: &Map<String, Value>, depth: usize) -> Result<String
             rest = after;
             continue;
         }
-        let named = sign.strip_prefix("%(").and_then(|named| named.split_once(")s"));
+        let named = sign
+            .strip_prefix("%(")
+            .and_then(|named| named.split_once(")s"));
         let Some((name, after)) = named else {
-            return Err(format!("'%' must be followed by '%' or '(', found: '{sign}'"));
+            return Err(format!(
+                "'%' must be followed by '%' or '(', found: '{sign}'"
+            ));
         };
         let value = section.get(&name.to_lowercase()).and_then(Value::as_str);
         let Some(value) = value.filter(|_| depth < 10) else {

@@ -1,5 +1,7 @@
 //! A user's SSH key, made by the host's own `ssh-keygen`.
 
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -7,7 +9,7 @@ use serde_json::{Value, json};
 use super::exists;
 use super::home::Home;
 use crate::args::Mode;
-use crate::host::{Command, Fault, Host, Put, To};
+use crate::host::{Fault, Host, Put, To};
 
 /// A key that is wanted.
 pub(super) struct Key<'a> {
@@ -70,38 +72,53 @@ impl Key<'_> {
             argv.extend(["-b".to_owned(), bits.to_string()]);
         }
         let line = format!("{} -f {file}", argv.join(" "));
-        argv.extend(["-C".to_owned(), comment, "-f".to_owned(), file]);
+        argv.extend(["-C".to_owned(), comment]);
         argv.extend([
             "-N".to_owned(),
             self.passphrase.unwrap_or_default().to_owned(),
         ]);
-        let output = host.command(Command {
-            argv,
-            line,
-            ..Command::default()
+        host.by_chance(&line, |host| {
+            let (private, own) = made(host, argv)?;
+            let files = [(self.file.as_path(), private, 0o600), (public, own, 0o644)];
+            for (path, content, mode) in files {
+                host.put(Put {
+                    path: path.to_owned(),
+                    to: To::File {
+                        content: Some(content.into()),
+                        mode: Some(Mode::Octal(mode)),
+                        owner: Some(home.owner.clone()),
+                        group: Some(home.group.clone()),
+                    },
+                    validate: None,
+                })?;
+            }
+            Ok(())
         })?;
-        let Some(output) = output else {
-            return Ok(());
-        };
-        if !output.ok() {
-            return Err(
-                Fault::new(format!("cannot make an SSH key: {}", output.complaint()))
-                    .with("rc", output.rc)
-                    .with("stderr", output.error_text()),
-            );
-        }
-        for (path, mode) in [(self.file.as_path(), 0o600), (public, 0o644)] {
-            host.put(Put {
-                path: path.to_owned(),
-                to: To::File {
-                    content: None,
-                    mode: Some(Mode::Octal(mode)),
-                    owner: Some(home.owner.clone()),
-                    group: Some(home.group.clone()),
-                },
-                validate: None,
-            })?;
-        }
         Ok(())
     }
+}
+
+/// A new key and its public part. It is made where nobody else can look, so that its files are put in place as any others.
+fn made(host: &Host, mut argv: Vec<String>) -> Result<(Vec<u8>, Vec<u8>), Fault> {
+    let dir = std::env::temp_dir().join(format!("fleetctl-key-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&dir);
+    DirBuilder::new()
+        .mode(0o700)
+        .create(&dir)
+        .map_err(|error| Fault::io("make", &dir, error))?;
+    let file = dir.join("key");
+    argv.extend(["-f".to_owned(), file.display().to_string()]);
+    let argv: Vec<&str> = argv.iter().map(String::as_str).collect();
+    let read = |path: &Path| std::fs::read(path).map_err(|error| Fault::io("read", path, error));
+    let key = host.tool(&argv, None).and_then(|output| match output.ok() {
+        true => Ok((read(&file)?, read(&dir.join("key.pub"))?)),
+        false => Err(
+            Fault::new(format!("cannot make an SSH key: {}", output.complaint()))
+                .with("rc", output.rc)
+                .with("stderr", output.error_text()),
+        ),
+    });
+    // What cannot be removed lies in a directory of nobody else.
+    let _ = std::fs::remove_dir_all(&dir);
+    key
 }

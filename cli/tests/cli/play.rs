@@ -1,0 +1,104 @@
+//! `play` and `exec`, and the names of Ansible's programs: what they print and return.
+
+use std::process::Command;
+
+use assert_cmd::cargo::CommandCargoExt;
+
+use crate::desk::Desk;
+
+const TASKS: &str = "  tasks:
+    - name: a message
+      debug: {msg: hi}
+    - name: a file
+      copy: {dest: $DESK/motd, content: \"hello\\n\"}
+      notify: told
+    - name: some
+      command: echo {{ item }}
+      loop: [1, 2]
+      changed_when: item == 2
+    - name: not here
+      ping:
+      when: false
+      tags: [b, a]
+    - name: broken
+      fail: {msg: oh no}
+      ignore_errors: true
+  handlers:
+    - name: told
+      ping:
+";
+
+#[test]
+fn play_prints_what_ansible_playbook_prints() {
+    let desk = Desk::local(TASKS);
+    insta::assert_snapshot!(desk.run("play -i here.yml site.yml --diff"), @"");
+}
+
+#[test]
+fn a_play_that_only_looks_changes_nothing() {
+    let desk = Desk::local(TASKS);
+    let said = desk.run("play -i here.yml site.yml --check");
+    assert!(said.contains("TASK [a file]"), "{said}");
+    assert!(said.contains("changed: [localhost]\n"), "{said}");
+    assert!(!desk.path().join("motd").exists());
+}
+
+#[test]
+fn failures_have_ansibles_codes() {
+    let desk = Desk::local("  tasks:\n    - fail:\n");
+    let code = |line: &str| desk.output(line).status.code().unwrap();
+    assert_eq!(code("play -i here.yml site.yml"), 2, "a host failed");
+    assert_eq!(code("play -i here.yml nope.yml"), 1, "no such playbook");
+    assert_eq!(code("play -i here.yml site.yml -l nope"), 1, "nobody is left");
+    assert_eq!(code("play -i here.yml site.yml --nope"), 2, "no such flag");
+    desk.file("bad.yml", "- hosts: all\n  taskz: []\n");
+    assert_eq!(code("play -i here.yml bad.yml"), 4, "no playbook");
+}
+
+#[test]
+fn lists_are_ansibles() {
+    let desk = Desk::local(TASKS);
+    insta::assert_snapshot!(desk.run("play -i here.yml site.yml --list-hosts --list-tasks --list-tags"), @"");
+    insta::assert_snapshot!(desk.run("play -i here.yml site.yml --syntax"), @"");
+}
+
+#[test]
+fn exec_runs_one_module() {
+    let desk = Desk::local("");
+    let exec = |line: &str| desk.run(&format!("exec -i here.yml {line}"));
+    insta::assert_snapshot!(exec("localhost -c local -m ping"), @"");
+    insta::assert_snapshot!(exec("localhost -c local -a 'echo {{ inventory_hostname }}'"), @"");
+    insta::assert_snapshot!(exec("localhost -c local -o -a 'echo hi'"), @"");
+    insta::assert_snapshot!(exec("localhost -c local -m fail -a 'msg=no'"), @"");
+    insta::assert_snapshot!(exec(", --list-hosts"), @"");
+    insta::assert_snapshot!(exec("localhost"), @"");
+}
+
+#[test]
+fn called_by_the_name_of_an_ansible_program_it_is_that_program() {
+    let desk = Desk::local(TASKS);
+    let own = Command::cargo_bin("fleetctl").unwrap();
+    let link = |name: &str| {
+        let path = desk.path().join(name);
+        std::os::unix::fs::symlink(own.get_program(), &path).unwrap();
+        move |line: &[&str]| {
+            let said = Command::new(&path).args(line).output().unwrap();
+            (
+                String::from_utf8(said.stdout).unwrap(),
+                said.status.code().unwrap(),
+            )
+        }
+    };
+    let playbook = link("ansible-playbook");
+    assert!(playbook(&["--version"]).0.starts_with("ansible-playbook [core 2."));
+    assert_eq!(playbook(&["--no-such-flag"]).1, 2);
+    let site = desk.path().join("site.yml").display().to_string();
+    let (listed, code) = playbook(&["-i", "localhost,", &site, "--list-hosts"]);
+    assert!(listed.contains("    hosts (1):\n      localhost\n"), "{listed}");
+    assert_eq!(code, 0);
+    let (hosts, _) = link("ansible")(&["-i", "a,b,", "all", "--list-hosts"]);
+    assert_eq!(hosts, "  hosts (2):\n    a\n    b\n");
+    let (inventory, _) = link("ansible-inventory")(&["-i", "a,b,", "--graph"]);
+    assert!(inventory.starts_with("@all:\n"), "{inventory}");
+    assert!(link("ansible-vault")(&["--help"]).0.contains("encrypt_string"));
+}
