@@ -86,7 +86,10 @@ mod tests {
         let call = Call::new(words("/usr/bin/ansible-playbook -i hosts site.yml"));
         assert_eq!(call.words, words("fleetctl play -i hosts site.yml"));
         assert_eq!(call.misuse(), 2);
-        assert_eq!(Call::new(words("ansible all")).words, words("fleetctl exec all"));
+        assert_eq!(
+            Call::new(words("ansible all")).words,
+            words("fleetctl exec all")
+        );
     }
 
     #[test]
@@ -100,6 +103,9 @@ mod tests {
         let text = Call::new(words("fleetctl play --version")).version();
         assert!(text.unwrap().starts_with("ansible-playbook [core 2."));
         assert_eq!(Call::new(words("fleetctl plan --version")).version(), None);
-        assert_eq!(Call::new(words("fleetctl exec -- --version")).version(), None);
+        assert_eq!(
+            Call::new(words("fleetctl exec -- --version")).version(),
+            None
+        );
     }
 }

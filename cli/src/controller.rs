@@ -6,15 +6,60 @@ use std::{
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::{Path, PathBuf},
     process::Command,
+    sync::Arc,
 };
 
-use fleet_engine::template::{CommandOutput, Controller};
+use fleet_engine::{
+    config::{Config, Gathering},
+    template::{CommandOutput, Controller, Value},
+};
 
 /// This machine.
 #[derive(Debug)]
-pub(crate) struct ThisMachine;
+pub(crate) struct ThisMachine {
+    /// What the lookup `config` shows.
+    pub(crate) config: Arc<Config>,
+}
 
 impl Controller for ThisMachine {
+    fn setting(&self, name: &str) -> Option<(Value, String)> {
+        let config = &self.config;
+        let (key, value) = match name {
+            "DEFAULT_FORKS" => ("forks", Value::from(config.forks())),
+            "DEFAULT_GATHERING" => (
+                "gathering",
+                Value::from(match config.gathering() {
+                    Gathering::Implicit => "implicit",
+                    Gathering::Explicit => "explicit",
+                    Gathering::Smart => "smart",
+                }),
+            ),
+            "DEFAULT_PRIVATE_ROLE_VARS" => {
+                ("private_role_vars", Value::from(config.private_role_vars()))
+            }
+            "DEFAULT_FORCE_HANDLERS" => ("force_handlers", Value::from(config.force_handlers())),
+            "DEFAULT_NO_LOG" => ("no_log", Value::from(config.no_log())),
+            "DEFAULT_REMOTE_USER" => ("remote_user", Value::from(config.remote_user()?)),
+            "DEFAULT_BECOME" => ("become", Value::from(config.r#become())),
+            "DEFAULT_TRANSPORT" => ("transport", Value::from(config.transport())),
+            "DEFAULT_VERBOSITY" => ("verbosity", Value::from(config.verbosity())),
+            "DEFAULT_ROLES_PATH" => {
+                let dirs = config.roles_path().iter();
+                (
+                    "roles_path",
+                    dirs.map(|dir| Value::from(dir.display().to_string()))
+                        .collect(),
+                )
+            }
+            "HOST_KEY_CHECKING" => ("host_key_checking", Value::from(config.host_key_checking())),
+            _ => return None,
+        };
+        let origin = config
+            .origin(key)
+            .map_or_else(|| "default".to_owned(), ToString::to_string);
+        Some((value, origin))
+    }
+
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         fs::read(path)
     }
@@ -22,7 +67,10 @@ impl Controller for ThisMachine {
     fn write(&self, path: &Path, content: &[u8]) -> io::Result<()> {
         if let Some(parent) = path.parent() {
             // What lookups write are passwords.
-            DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
+            DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(parent)?;
         }
         OpenOptions::new()
             .write(true)

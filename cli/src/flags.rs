@@ -41,16 +41,16 @@ pub(crate) struct Target {
     /// Seconds to wait for a connection [default: 10]
     #[arg(short = 'T', long, value_parser = number, value_name = "SECONDS", help_heading = "Connection")]
     pub(crate) timeout: Option<usize>,
-    /// Ask for the password to log in with
-    #[arg(short = 'k', long, help_heading = "Connection")]
+    /// Refused: fleetctl never types an ssh password
+    #[arg(short = 'k', long, hide = true)]
     pub(crate) ask_pass: bool,
-    /// Read the password to log in with from a file
+    /// Refused, as `-k` is
     #[arg(
         long,
         alias = "conn-pass-file",
         value_name = "FILE",
         conflicts_with = "ask_pass",
-        help_heading = "Connection"
+        hide = true
     )]
     pub(crate) connection_password_file: Option<PathBuf>,
     /// More arguments for every ssh command

@@ -68,3 +68,10 @@ pub(crate) fn who() -> String {
         machine.trim()
     )
 }
+
+/// A directory, absolute; the one that fleetctl was started in where there is none or it is the empty path of a bare file name.
+pub(crate) fn absolute_dir(dir: Option<&PathBuf>) -> PathBuf {
+    let dir = dir.filter(|dir| !dir.as_os_str().is_empty());
+    let dir = dir.cloned().unwrap_or_else(|| PathBuf::from("."));
+    std::path::absolute(&dir).unwrap_or(dir)
+}

@@ -14,10 +14,11 @@ use fleet_engine::{
     playbook::{Play, Prompt, Vars},
     run::{Ask, Step},
     template::{Evaluated, Templar},
+    variables::Scope,
 };
 use fleet_yaml::{Node, Source, Span};
 
-use crate::error::Invalid;
+use crate::{error::Invalid, tags::Layers};
 
 /// `--step`: asks once for each task, whatever the number of hosts.
 pub(crate) fn step() -> Step {
@@ -70,7 +71,7 @@ fn line(question: &str) -> std::io::Result<String> {
 /// The answers to the questions of `plays`, by the place of the play. What the extra variables say is not asked for.
 pub(crate) fn prompts<'p>(
     plays: impl Iterator<Item = &'p Arc<Play>>,
-    extra_vars: &Vars,
+    extra_vars: &Arc<Vars>,
     templar: &Templar,
 ) -> Result<HashMap<String, Arc<Vars>>> {
     let mut answers = HashMap::new();
@@ -82,7 +83,7 @@ pub(crate) fn prompts<'p>(
                 continue;
             }
             let answer = match std::io::stdin().is_terminal() {
-                true => asked(prompt, templar)?,
+                true => asked(prompt, play, extra_vars, templar)?,
                 false => {
                     if !std::mem::replace(&mut told, true) {
                         anstream::eprintln!(
@@ -107,19 +108,35 @@ fn value(prompt: &Prompt, answer: Option<String>, play: &Span) -> Node {
         (Some(text), _) => {
             let source = Source::new(format!("vars_prompt: {}", prompt.name), text.as_str());
             let span = source.span(0, text.len());
-            Node::string(&text, &span)
+            let mut node = Node::string(&text, &span);
+            let plain = prompt.r#unsafe.as_ref().and_then(Node::as_bool);
+            node.tag = plain.unwrap_or(false).then(|| Arc::from("unsafe"));
+            node
         }
         (None, Some(default)) => default.clone(),
         (None, None) => Node::from_json(&serde_json::Value::Null, play),
     }
 }
 
-fn asked(prompt: &Prompt, templar: &Templar) -> Result<Option<String>> {
+fn asked(
+    prompt: &Prompt,
+    play: &Play,
+    extra_vars: &Arc<Vars>,
+    templar: &Templar,
+) -> Result<Option<String>> {
     let yes = |node: &Option<Node>, otherwise| match node {
         Some(node) => node.as_bool().unwrap_or(otherwise),
         None => otherwise,
     };
-    let text = |node: &Option<Node>| node.as_ref().and_then(Node::scalar_text).map(|text| text.into_owned());
+    let layers = vec![Arc::clone(&play.vars), Arc::clone(extra_vars)];
+    let scope: Arc<dyn Scope> = Arc::new(Layers(layers));
+    let text = |node: &Option<Node>| {
+        let node = node.as_ref()?;
+        match templar.value(node, &scope) {
+            Ok(Evaluated::Known(value)) => Some(value.to_string()),
+            _ => node.scalar_text().map(|text| text.into_owned()),
+        }
+    };
     let default = text(&prompt.default);
     let mut question = text(&prompt.text).unwrap_or_else(|| prompt.name.clone());
     let private = yes(&prompt.private, true);
@@ -142,7 +159,11 @@ fn asked(prompt: &Prompt, templar: &Templar) -> Result<Option<String>> {
         }
         anstream::println!("***** VALUES ENTERED DO NOT MATCH ****");
     };
-    let answer = if answer.is_empty() { default } else { Some(answer) };
+    let answer = if answer.is_empty() {
+        default
+    } else {
+        Some(answer)
+    };
     match (answer, text(&prompt.encrypt)) {
         (Some(answer), Some(method)) => hashed(prompt, &answer, &method, templar).map(Some),
         (answer, _) => Ok(answer),
@@ -159,7 +180,7 @@ fn hashed(prompt: &Prompt, answer: &str, method: &str, templar: &Templar) -> Res
         arguments.push_str(&format!(", salt={}", quoted(&salt)));
     }
     let expression = format!("{} | password_hash({arguments})", quoted(answer));
-    let scope: Arc<dyn fleet_engine::variables::Scope> = Arc::new(NoVariables);
+    let scope: Arc<dyn Scope> = Arc::new(Layers(Vec::new()));
     match templar.expression(&expression, &span, &scope) {
         Ok(Evaluated::Known(hash)) => Ok(hash.to_string()),
         _ => Err(Invalid(format!(
@@ -167,23 +188,5 @@ fn hashed(prompt: &Prompt, answer: &str, method: &str, templar: &Templar) -> Res
             prompt.name
         ))
         .into()),
-    }
-}
-
-/// A place without variables.
-#[derive(Debug)]
-struct NoVariables;
-
-impl fleet_engine::variables::Scope for NoVariables {
-    fn get(&self, _: &str) -> Option<fleet_engine::variables::Variable> {
-        None
-    }
-
-    fn names(&self) -> Vec<String> {
-        Vec::new()
-    }
-
-    fn origin(&self, _: &str) -> Option<String> {
-        None
     }
 }

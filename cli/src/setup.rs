@@ -57,7 +57,7 @@ pub(crate) struct Wanted<'a> {
 /// What is read before any connection is made.
 pub(crate) struct Setup {
     pub(crate) places: Places,
-    pub(crate) config: Config,
+    pub(crate) config: Arc<Config>,
     pub(crate) manner: Manner,
     pub(crate) inventory: Arc<Inventory>,
     pub(crate) playbooks: Arc<[Playbook]>,
@@ -89,7 +89,7 @@ impl Setup {
     /// The same for any manner.
     pub(crate) fn of(wanted: &Wanted<'_>) -> Result<Self> {
         let Wanted { manner, target, .. } = *wanted;
-        let config = ansible_cfg::load()?;
+        let config = Arc::new(ansible_cfg::load()?);
         let places = Places::of_this_user();
         let mut dirs: Vec<PathBuf> = wanted
             .playbooks
@@ -100,16 +100,14 @@ impl Setup {
         dirs.extend(wanted.text.iter().map(|(_, dir)| dir.clone()));
         let vault = target.vault.vault(&config)?;
         error::keep_secret(&vault);
-        let templar = Templar::new(template_settings(&dirs, &vault));
+        let templar = Templar::new(template_settings(&dirs, &vault, &config));
         let mut mistakes = Vec::new();
         let mut warnings = Vec::new();
 
-        let extra_vars = match fleet_engine::extra_vars::read(&target.extra_vars, &vault) {
-            Ok(vars) => Arc::new(vars),
-            Err(problem) => {
-                mistakes.push(problem);
-                Arc::default()
-            }
+        let extra_vars = fleet_engine::extra_vars::read(&target.extra_vars, &vault);
+        let (extra_vars, wrong) = match extra_vars {
+            Ok(vars) => (Arc::new(vars), None),
+            Err(problem) => (Arc::default(), Some(problem)),
         };
         let books = Books::new(book_settings(&config, target, &templar, &extra_vars));
         let mut readings: Vec<_> = wanted
@@ -152,6 +150,7 @@ impl Setup {
                 None
             }
         };
+        mistakes.extend(wrong);
         if let Some(inventory) = &inventory {
             unset.retain(|unset| !sets(inventory, &unset.name));
             mistakes.extend(unset.into_iter().map(|unset| unset.told));
@@ -172,6 +171,12 @@ impl Setup {
         let limit = limit
             .map_err(|problem| mistakes.push(problem))
             .unwrap_or_default();
+        let limit = match (&inventory, limit) {
+            (Some(inventory), Some(limit)) if manner == Manner::Ansible => {
+                Some(lenient(inventory, limit, target)?)
+            }
+            (_, limit) => limit,
+        };
         // An errand needs the playbooks only to know what they are; whom they mean now is not its business.
         if let (Some(inventory), Some(tasks)) = (&inventory, wanted.tasks) {
             let choice = Choice {
@@ -179,9 +184,12 @@ impl Setup {
                 templar: &templar,
                 extra_vars: &extra_vars,
                 limit: limit.as_ref(),
+                prompted: &HashMap::new(),
                 allow_no_hosts: tasks.allow_no_hosts || manner == Manner::Ansible,
             };
+            // Whom a play is for may depend on what is asked.
             let plays = read.iter().flat_map(|playbook| &playbook.plays);
+            let plays = plays.filter(|play| play.prompts.is_empty());
             mistakes.extend(choice.check(plays));
         }
         match inventory {
@@ -196,7 +204,7 @@ impl Setup {
                 extra_vars,
                 limit,
                 sources,
-                playbook_dir: dirs.into_iter().next().unwrap_or_default(),
+                playbook_dir: place::absolute_dir(dirs.first()),
             }),
             _ => Err(Mistakes(mistakes).into()),
         }
@@ -301,7 +309,10 @@ impl Setup {
                 config::Gathering::Explicit => run::Gathering::Explicit,
                 config::Gathering::Smart => run::Gathering::Smart,
             },
-            private_role_vars: config.private_role_vars(),
+            missing_handlers_fail: config.error_on_missing_handler(),
+            private_role_vars: config
+                .origin("private_role_vars")
+                .map(|_| config.private_role_vars()),
             start_at: tasks.and_then(|tasks| tasks.start_at_task.clone()),
             step: tasks
                 .filter(|tasks| tasks.step)
@@ -330,7 +341,11 @@ impl Setup {
     /// So many `-v`.
     pub(crate) fn verbosity(&self, target: &Target) -> u8 {
         let set = u8::try_from(self.config.verbosity()).unwrap_or(u8::MAX);
-        if target.verbose > 0 { target.verbose } else { set }
+        if target.verbose > 0 {
+            target.verbose
+        } else {
+            set
+        }
     }
 
     /// The run itself.
@@ -367,6 +382,28 @@ pub(crate) fn transport_settings(places: &Places) -> transport::Settings {
     )
 }
 
+/// The limit without its parts that match nothing, which Ansible warns of.
+fn lenient(inventory: &Inventory, limit: Limit, target: &Target) -> Result<Limit> {
+    if inventory.select("all", Some(&limit)).is_ok() || inventory.hosts().next().is_none() {
+        return Ok(limit);
+    }
+    let text = target.limit.as_deref().unwrap_or_default();
+    let unmatched = inventory
+        .select(text, None)
+        .map(|selection| selection.unmatched);
+    for own in unmatched.unwrap_or_default() {
+        let text = format!("Could not match supplied host pattern, ignoring: {own}");
+        crate::commands::play::warn("WARNING", &text);
+    }
+    let hosts = inventory.within(&limit);
+    if hosts.is_empty() {
+        let text =
+            "Specified inventory, host pattern and/or --limit leaves us with no hosts to target.";
+        return Err(Invalid(text.to_owned()).into());
+    }
+    Limit::parse(&hosts.join(",")).map_err(one)
+}
+
 fn inventory_sources(target: &Target, config: &Config, manner: Manner) -> Result<Vec<String>> {
     if !target.inventory.is_empty() {
         return Ok(target.inventory.clone());
@@ -381,12 +418,14 @@ fn inventory_sources(target: &Target, config: &Config, manner: Manner) -> Result
     Ok(sources)
 }
 
-fn template_settings(dirs: &[PathBuf], vault: &Vault) -> TemplateSettings {
+fn template_settings(dirs: &[PathBuf], vault: &Vault, config: &Arc<Config>) -> TemplateSettings {
     let search = |dir: &PathBuf| [dir.join("templates"), dir.clone(), dir.join("../templates")];
     TemplateSettings {
         search_path: dirs.iter().flat_map(search).collect(),
-        playbook_dir: dirs.first().cloned().unwrap_or_default(),
-        controller: Arc::new(ThisMachine),
+        playbook_dir: place::absolute_dir(dirs.first()),
+        controller: Arc::new(ThisMachine {
+            config: Arc::clone(config),
+        }),
         vault: vault.clone(),
     }
 }

@@ -63,13 +63,16 @@ impl Tags<'_> {
 }
 
 fn split(text: &str, texts: &mut Vec<String>) {
-    let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
+    let parts = text
+        .split(',')
+        .map(str::trim)
+        .filter(|part| !part.is_empty());
     texts.extend(parts.map(str::to_owned));
 }
 
 /// Variables in layers; a later one counts more.
 #[derive(Debug)]
-struct Layers(Vec<Arc<Vars>>);
+pub(crate) struct Layers(pub(crate) Vec<Arc<Vars>>);
 
 impl Scope for Layers {
     fn get(&self, name: &str) -> Option<Variable> {
@@ -78,7 +81,10 @@ impl Scope for Layers {
     }
 
     fn names(&self) -> Vec<String> {
-        self.0.iter().flat_map(|layer| layer.keys().cloned()).collect()
+        self.0
+            .iter()
+            .flat_map(|layer| layer.keys().cloned())
+            .collect()
     }
 
     fn origin(&self, _: &str) -> Option<String> {

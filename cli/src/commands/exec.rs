@@ -77,12 +77,7 @@ pub(crate) struct Exec {
     #[arg(long, help_heading = "Task")]
     flush_cache: bool,
     /// A directory that stands for the playbook's: `roles/`, `group_vars/`, `files/` are looked for there
-    #[arg(
-        long,
-        alias = "basedir",
-        value_name = "DIR",
-        help_heading = "Task"
-    )]
+    #[arg(long, alias = "basedir", value_name = "DIR", help_heading = "Task")]
     playbook_dir: Option<PathBuf>,
     /// Which hosts: a pattern
     #[arg(value_name = "PATTERN")]
@@ -229,8 +224,7 @@ impl Exec {
         let mode = if self.check { Mode::Plan } else { Mode::Apply };
         let name = run_name();
         let verb = if self.check { "plan" } else { "apply" };
-        let mut folder =
-            Folder::create(&setup.places.runs, &name, verb, &self.target, &[]).ok();
+        let mut folder = Folder::create(&setup.places.runs, &name, verb, &self.target, &[]).ok();
         let reader = |event: &Event| {
             if let Some(folder) = &mut folder {
                 // The hosts' own journals are the truth; a full disk here must not stop the run.

@@ -63,10 +63,9 @@ impl Play {
                 return Err(Invalid(format!("the playbook: {name} could not be found")).into());
             }
             if path.is_dir() {
-                return Err(Invalid(format!(
-                    "the playbook: {name} does not appear to be a file"
-                ))
-                .into());
+                return Err(
+                    Invalid(format!("the playbook: {name} does not appear to be a file")).into(),
+                );
             }
         }
         let setup = Setup::of(&Wanted {
@@ -113,9 +112,12 @@ impl Play {
         .ok();
         let mut shown = Ansible::new(look);
         if verbose > 1 {
-            shown.books(setup.playbooks.iter().map(|book| {
-                (book.path.display().to_string(), book.plays.len())
-            }));
+            shown.books(
+                setup
+                    .playbooks
+                    .iter()
+                    .map(|book| (book.path.display().to_string(), book.plays.len())),
+            );
         }
         let reader = |event: &Event| {
             if let Some(folder) = &mut folder {
@@ -152,8 +154,13 @@ pub(super) fn header(setup: &Setup, verbose: u8, color: bool) {
 
 /// Prints why nothing was done; returns Ansible's code for it.
 pub(super) fn failed(problem: &anyhow::Error) -> u8 {
-    if problem.downcast_ref::<Mistakes>().is_some() {
-        error::report(problem);
+    if let Some(Mistakes(mistakes)) = problem.downcast_ref::<Mistakes>() {
+        for mistake in mistakes {
+            // Whoever reads the output of Ansible's commands looks for its words at the beginning of the line.
+            let shown = fleet_engine::render(mistake, false);
+            let (_, text) = shown.split_once(": ").unwrap_or(("", &shown));
+            warn("ERROR", &error::masked(text));
+        }
         return PARSE;
     }
     warn("ERROR", &format!("{problem:#}"));
@@ -167,7 +174,10 @@ pub(crate) fn warn(kind: &str, text: &str) {
         _ => Color::BrightPurple,
     };
     let colored = crate::reporter::colored();
-    anstream::eprintln!("{}", paint(Some(color), &format!("[{kind}]: {text}"), colored));
+    anstream::eprintln!(
+        "{}",
+        paint(Some(color), &format!("[{kind}]: {text}"), colored)
+    );
 }
 
 /// Warns where there are no hosts; a code where that ends it.
@@ -206,7 +216,10 @@ fn unmatched(setup: &Setup) -> Option<u8> {
     let mismatch = setup.config.host_pattern_mismatch();
     let mut told = std::collections::HashSet::new();
     for play in setup.playbooks.iter().flat_map(|book| &book.plays) {
-        let hosts = play.hosts.as_seq().unwrap_or(std::slice::from_ref(&play.hosts));
+        let hosts = play
+            .hosts
+            .as_seq()
+            .unwrap_or(std::slice::from_ref(&play.hosts));
         let patterns: Vec<_> = hosts.iter().filter_map(|host| host.as_str()).collect();
         let pattern = patterns.join(",");
         if pattern.contains("{{") {

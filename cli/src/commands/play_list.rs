@@ -24,7 +24,10 @@ pub(super) fn list(run: &Run, tasks: &Tasks, syntax_only: bool) -> Result<u8> {
             continue;
         }
         for (index, (play, hosts)) in own.iter().enumerate() {
-            anstream::print!("{}", of_play(index, play, hosts, tasks, &run.settings.tags, &tags));
+            anstream::print!(
+                "{}",
+                of_play(index, play, hosts, tasks, &run.settings.tags, &tags)
+            );
         }
     }
     Ok(0)
@@ -38,7 +41,10 @@ fn of_play(
     filter: &TagFilter,
     tags: &Tags<'_>,
 ) -> String {
-    let patterns = play.hosts.as_seq().unwrap_or(std::slice::from_ref(&play.hosts));
+    let patterns = play
+        .hosts
+        .as_seq()
+        .unwrap_or(std::slice::from_ref(&play.hosts));
     let patterns: Vec<_> = patterns
         .iter()
         .map(|pattern| pattern.scalar_text().unwrap_or_default())

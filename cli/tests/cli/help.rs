@@ -20,14 +20,18 @@ fn of_the_program() {
     Commands:
       plan       Show what an apply would change, and change nothing
       apply      Make it true: plan, show, ask, apply, prove
+      play       Run playbooks as ansible-playbook does
+      exec       Run one module on hosts as ansible does
       validate   Check inventories and playbooks without connecting to anything
       rollback   Undo a past run, from the hosts' own journals
       bench      Run the load tests of a playbook alone, and change nothing
       facts      Show the facts of hosts as JSON
       host       Look after single hosts: their keys, their connections, their journals
-      inventory  Show an inventory: as JSON, as YAML, as a graph, or one host's variables
+      inventory  Show an inventory: as JSON, YAML or TOML, as a graph, or one host's variables
+      vault      Encrypt and decrypt files and values, as ansible-vault does
       runs       List past runs, oldest first
       doc        Show the modules there are, or one with its arguments
+      schema     Print the JSON Schema of playbooks, of files of tasks, or of a module's arguments
       help       Print this message or the help of the given subcommand(s)
 
     Options:
@@ -52,7 +56,7 @@ fn a_wrong_command_line_is_told_and_ends_with_64() {
     --- stderr
     error: unrecognized subcommand 'aply'
 
-      tip: a similar subcommand exists: 'apply'
+      tip: some similar subcommands exist: 'play', 'apply'
 
     Usage: fleetctl <COMMAND>
 
@@ -129,7 +133,7 @@ fn of_plan() {
               The playbooks
 
     Options:
-      -v...
+      -v, --verbose...
               Say more (`-vv` for still more)
 
           --detailed-exitcode
@@ -149,9 +153,7 @@ fn of_plan() {
               Only these of the play's hosts: a pattern, or `@file`
 
       -f, --forks <N>
-              How many hosts to work on at the same time
-
-              [default: 50]
+              How many hosts to work on at the same time [default: 50]
 
           --allow-no-hosts
               Pass over a play whose pattern matches no host
@@ -167,9 +169,7 @@ fn of_plan() {
               `ssh` or `local`, where the inventory says nothing
 
       -T, --timeout <SECONDS>
-              Seconds to wait for a connection
-
-              [default: 10]
+              Seconds to wait for a connection [default: 10]
 
           --ssh-common-args <ARGS>
               More arguments for every ssh command
@@ -178,27 +178,58 @@ fn of_plan() {
               More arguments for ssh, after those
 
       -b, --become
-              Become root for every task
+              Become another user for every task
+
+          --become-method <METHOD>
+              How to become another user [default: sudo]
 
           --become-user <USER>
-              The user to become
+              The user to become [default: root]
 
       -K, --ask-become-pass
-              Ask for the sudo password
+              Ask for the password to become another user with
 
           --become-password-file <FILE>
-              Read the sudo password from a file
+              Read the password to become another user with from a file
 
     Variables:
       -e, --extra-vars <VARS>
               A variable `name=value`, JSON, YAML, or `@file`; wins over every other (repeatable)
 
+      -M, --module-path <PATH>
+              Where modules of your own are, separated by colons (repeatable)
+
+    Vault:
+          --vault-id <ID>
+              A vault secret as `LABEL@SOURCE`: a file, a program that prints it, or `prompt`
+              (repeatable)
+
+          --vault-password-file <FILE>
+              A file with a vault's password, or a program that prints it (repeatable)
+
+      -J, --ask-vault-password
+              Ask for the vault's password
+
+              [alias: --ask-vault-pass]
+
     Tasks:
       -t, --tags <TAGS>
-              Only tasks with one of these tags
+              Only tasks with one of these tags (repeatable)
 
           --skip-tags <TAGS>
-              No task with one of these tags
+              No task with one of these tags (repeatable)
+
+          --start-at-task <NAME>
+              Begin with the task of this name
+
+          --step
+              Ask before each task
+
+          --force-handlers
+              Run handlers even on hosts that failed
+
+          --flush-cache
+              Forget the facts that are kept from earlier runs
 
           --list-hosts
               List the hosts of each play, and do nothing
@@ -234,7 +265,7 @@ fn of_apply() {
               The playbooks
 
     Options:
-      -v...
+      -v, --verbose...
               Say more (`-vv` for still more)
 
       -y, --yes
@@ -274,9 +305,7 @@ fn of_apply() {
               Only these of the play's hosts: a pattern, or `@file`
 
       -f, --forks <N>
-              How many hosts to work on at the same time
-
-              [default: 50]
+              How many hosts to work on at the same time [default: 50]
 
           --allow-no-hosts
               Pass over a play whose pattern matches no host
@@ -292,9 +321,7 @@ fn of_apply() {
               `ssh` or `local`, where the inventory says nothing
 
       -T, --timeout <SECONDS>
-              Seconds to wait for a connection
-
-              [default: 10]
+              Seconds to wait for a connection [default: 10]
 
           --ssh-common-args <ARGS>
               More arguments for every ssh command
@@ -303,27 +330,58 @@ fn of_apply() {
               More arguments for ssh, after those
 
       -b, --become
-              Become root for every task
+              Become another user for every task
+
+          --become-method <METHOD>
+              How to become another user [default: sudo]
 
           --become-user <USER>
-              The user to become
+              The user to become [default: root]
 
       -K, --ask-become-pass
-              Ask for the sudo password
+              Ask for the password to become another user with
 
           --become-password-file <FILE>
-              Read the sudo password from a file
+              Read the password to become another user with from a file
 
     Variables:
       -e, --extra-vars <VARS>
               A variable `name=value`, JSON, YAML, or `@file`; wins over every other (repeatable)
 
+      -M, --module-path <PATH>
+              Where modules of your own are, separated by colons (repeatable)
+
+    Vault:
+          --vault-id <ID>
+              A vault secret as `LABEL@SOURCE`: a file, a program that prints it, or `prompt`
+              (repeatable)
+
+          --vault-password-file <FILE>
+              A file with a vault's password, or a program that prints it (repeatable)
+
+      -J, --ask-vault-password
+              Ask for the vault's password
+
+              [alias: --ask-vault-pass]
+
     Tasks:
       -t, --tags <TAGS>
-              Only tasks with one of these tags
+              Only tasks with one of these tags (repeatable)
 
           --skip-tags <TAGS>
-              No task with one of these tags
+              No task with one of these tags (repeatable)
+
+          --start-at-task <NAME>
+              Begin with the task of this name
+
+          --step
+              Ask before each task
+
+          --force-handlers
+              Run handlers even on hosts that failed
+
+          --flush-cache
+              Forget the facts that are kept from earlier runs
 
           --list-hosts
               List the hosts of each play, and do nothing
@@ -359,7 +417,7 @@ fn of_validate() {
               The playbooks
 
     Options:
-      -v...
+      -v, --verbose...
               Say more (`-vv` for still more)
 
       -h, --help
@@ -373,9 +431,7 @@ fn of_validate() {
               Only these of the play's hosts: a pattern, or `@file`
 
       -f, --forks <N>
-              How many hosts to work on at the same time
-
-              [default: 50]
+              How many hosts to work on at the same time [default: 50]
 
           --allow-no-hosts
               Pass over a play whose pattern matches no host
@@ -391,9 +447,7 @@ fn of_validate() {
               `ssh` or `local`, where the inventory says nothing
 
       -T, --timeout <SECONDS>
-              Seconds to wait for a connection
-
-              [default: 10]
+              Seconds to wait for a connection [default: 10]
 
           --ssh-common-args <ARGS>
               More arguments for every ssh command
@@ -402,27 +456,58 @@ fn of_validate() {
               More arguments for ssh, after those
 
       -b, --become
-              Become root for every task
+              Become another user for every task
+
+          --become-method <METHOD>
+              How to become another user [default: sudo]
 
           --become-user <USER>
-              The user to become
+              The user to become [default: root]
 
       -K, --ask-become-pass
-              Ask for the sudo password
+              Ask for the password to become another user with
 
           --become-password-file <FILE>
-              Read the sudo password from a file
+              Read the password to become another user with from a file
 
     Variables:
       -e, --extra-vars <VARS>
               A variable `name=value`, JSON, YAML, or `@file`; wins over every other (repeatable)
 
+      -M, --module-path <PATH>
+              Where modules of your own are, separated by colons (repeatable)
+
+    Vault:
+          --vault-id <ID>
+              A vault secret as `LABEL@SOURCE`: a file, a program that prints it, or `prompt`
+              (repeatable)
+
+          --vault-password-file <FILE>
+              A file with a vault's password, or a program that prints it (repeatable)
+
+      -J, --ask-vault-password
+              Ask for the vault's password
+
+              [alias: --ask-vault-pass]
+
     Tasks:
       -t, --tags <TAGS>
-              Only tasks with one of these tags
+              Only tasks with one of these tags (repeatable)
 
           --skip-tags <TAGS>
-              No task with one of these tags
+              No task with one of these tags (repeatable)
+
+          --start-at-task <NAME>
+              Begin with the task of this name
+
+          --step
+              Ask before each task
+
+          --force-handlers
+              Run handlers even on hosts that failed
+
+          --flush-cache
+              Forget the facts that are kept from earlier runs
 
           --list-hosts
               List the hosts of each play, and do nothing
@@ -451,7 +536,7 @@ fn of_rollback() {
               The run, or `last` for the last apply
 
     Options:
-      -v...
+      -v, --verbose...
               Say more (`-vv` for still more)
 
       -h, --help
@@ -465,9 +550,7 @@ fn of_rollback() {
               Only these of the play's hosts: a pattern, or `@file`
 
       -f, --forks <N>
-              How many hosts to work on at the same time
-
-              [default: 50]
+              How many hosts to work on at the same time [default: 50]
 
     Connection:
       -u, --user <USER>
@@ -480,9 +563,7 @@ fn of_rollback() {
               `ssh` or `local`, where the inventory says nothing
 
       -T, --timeout <SECONDS>
-              Seconds to wait for a connection
-
-              [default: 10]
+              Seconds to wait for a connection [default: 10]
 
           --ssh-common-args <ARGS>
               More arguments for every ssh command
@@ -491,20 +572,39 @@ fn of_rollback() {
               More arguments for ssh, after those
 
       -b, --become
-              Become root for every task
+              Become another user for every task
+
+          --become-method <METHOD>
+              How to become another user [default: sudo]
 
           --become-user <USER>
-              The user to become
+              The user to become [default: root]
 
       -K, --ask-become-pass
-              Ask for the sudo password
+              Ask for the password to become another user with
 
           --become-password-file <FILE>
-              Read the sudo password from a file
+              Read the password to become another user with from a file
 
     Variables:
       -e, --extra-vars <VARS>
               A variable `name=value`, JSON, YAML, or `@file`; wins over every other (repeatable)
+
+      -M, --module-path <PATH>
+              Where modules of your own are, separated by colons (repeatable)
+
+    Vault:
+          --vault-id <ID>
+              A vault secret as `LABEL@SOURCE`: a file, a program that prints it, or `prompt`
+              (repeatable)
+
+          --vault-password-file <FILE>
+              A file with a vault's password, or a program that prints it (repeatable)
+
+      -J, --ask-vault-password
+              Ask for the vault's password
+
+              [alias: --ask-vault-pass]
 
     Output:
           --json
@@ -527,8 +627,8 @@ fn of_bench() {
       <PLAYBOOK>...  The playbooks
 
     Options:
-      -v...       Say more (`-vv` for still more)
-      -h, --help  Print help
+      -v, --verbose...  Say more (`-vv` for still more)
+      -h, --help        Print help
 
     Hosts:
       -i, --inventory <INVENTORY>  An inventory: a file, a directory, a script, or `host1,host2,`
@@ -544,21 +644,34 @@ fn of_bench() {
       -T, --timeout <SECONDS>            Seconds to wait for a connection [default: 10]
           --ssh-common-args <ARGS>       More arguments for every ssh command
           --ssh-extra-args <ARGS>        More arguments for ssh, after those
-      -b, --become                       Become root for every task
-          --become-user <USER>           The user to become
-      -K, --ask-become-pass              Ask for the sudo password
-          --become-password-file <FILE>  Read the sudo password from a file
+      -b, --become                       Become another user for every task
+          --become-method <METHOD>       How to become another user [default: sudo]
+          --become-user <USER>           The user to become [default: root]
+      -K, --ask-become-pass              Ask for the password to become another user with
+          --become-password-file <FILE>  Read the password to become another user with from a file
 
     Variables:
-      -e, --extra-vars <VARS>  A variable `name=value`, JSON, YAML, or `@file`; wins over every other
-                               (repeatable)
+      -e, --extra-vars <VARS>   A variable `name=value`, JSON, YAML, or `@file`; wins over every other
+                                (repeatable)
+      -M, --module-path <PATH>  Where modules of your own are, separated by colons (repeatable)
+
+    Vault:
+          --vault-id <ID>               A vault secret as `LABEL@SOURCE`: a file, a program that prints
+                                        it, or `prompt` (repeatable)
+          --vault-password-file <FILE>  A file with a vault's password, or a program that prints it
+                                        (repeatable)
+      -J, --ask-vault-password          Ask for the vault's password [alias: --ask-vault-pass]
 
     Tasks:
-      -t, --tags <TAGS>       Only tasks with one of these tags
-          --skip-tags <TAGS>  No task with one of these tags
-          --list-hosts        List the hosts of each play, and do nothing
-          --list-tasks        List the tasks, and do nothing
-          --list-tags         List the tags, and do nothing
+      -t, --tags <TAGS>           Only tasks with one of these tags (repeatable)
+          --skip-tags <TAGS>      No task with one of these tags (repeatable)
+          --start-at-task <NAME>  Begin with the task of this name
+          --step                  Ask before each task
+          --force-handlers        Run handlers even on hosts that failed
+          --flush-cache           Forget the facts that are kept from earlier runs
+          --list-hosts            List the hosts of each play, and do nothing
+          --list-tasks            List the tasks, and do nothing
+          --list-tags             List the tags, and do nothing
 
     Output:
           --json           Print JSON
@@ -578,7 +691,7 @@ fn of_facts() {
       [PATTERN]  Which hosts: a pattern [default: all]
 
     Options:
-      -v...                   Say more (`-vv` for still more)
+      -v, --verbose...        Say more (`-vv` for still more)
           --filter <PATTERN>  Only facts whose names match this shell pattern (`ansible_mem*`)
       -h, --help              Print help
 
@@ -595,14 +708,23 @@ fn of_facts() {
       -T, --timeout <SECONDS>            Seconds to wait for a connection [default: 10]
           --ssh-common-args <ARGS>       More arguments for every ssh command
           --ssh-extra-args <ARGS>        More arguments for ssh, after those
-      -b, --become                       Become root for every task
-          --become-user <USER>           The user to become
-      -K, --ask-become-pass              Ask for the sudo password
-          --become-password-file <FILE>  Read the sudo password from a file
+      -b, --become                       Become another user for every task
+          --become-method <METHOD>       How to become another user [default: sudo]
+          --become-user <USER>           The user to become [default: root]
+      -K, --ask-become-pass              Ask for the password to become another user with
+          --become-password-file <FILE>  Read the password to become another user with from a file
 
     Variables:
-      -e, --extra-vars <VARS>  A variable `name=value`, JSON, YAML, or `@file`; wins over every other
-                               (repeatable)
+      -e, --extra-vars <VARS>   A variable `name=value`, JSON, YAML, or `@file`; wins over every other
+                                (repeatable)
+      -M, --module-path <PATH>  Where modules of your own are, separated by colons (repeatable)
+
+    Vault:
+          --vault-id <ID>               A vault secret as `LABEL@SOURCE`: a file, a program that prints
+                                        it, or `prompt` (repeatable)
+          --vault-password-file <FILE>  A file with a vault's password, or a program that prints it
+                                        (repeatable)
+      -J, --ask-vault-password          Ask for the vault's password [alias: --ask-vault-pass]
     --- exit 0
     ");
 }
@@ -637,9 +759,9 @@ fn of_host_enroll() {
       <PATTERN>  Which hosts: a pattern
 
     Options:
-      -v...       Say more (`-vv` for still more)
-      -y, --yes   Record without asking
-      -h, --help  Print help
+      -v, --verbose...  Say more (`-vv` for still more)
+      -y, --yes         Record without asking
+      -h, --help        Print help
 
     Hosts:
       -i, --inventory <INVENTORY>  An inventory: a file, a directory, a script, or `host1,host2,`
@@ -654,14 +776,23 @@ fn of_host_enroll() {
       -T, --timeout <SECONDS>            Seconds to wait for a connection [default: 10]
           --ssh-common-args <ARGS>       More arguments for every ssh command
           --ssh-extra-args <ARGS>        More arguments for ssh, after those
-      -b, --become                       Become root for every task
-          --become-user <USER>           The user to become
-      -K, --ask-become-pass              Ask for the sudo password
-          --become-password-file <FILE>  Read the sudo password from a file
+      -b, --become                       Become another user for every task
+          --become-method <METHOD>       How to become another user [default: sudo]
+          --become-user <USER>           The user to become [default: root]
+      -K, --ask-become-pass              Ask for the password to become another user with
+          --become-password-file <FILE>  Read the password to become another user with from a file
 
     Variables:
-      -e, --extra-vars <VARS>  A variable `name=value`, JSON, YAML, or `@file`; wins over every other
-                               (repeatable)
+      -e, --extra-vars <VARS>   A variable `name=value`, JSON, YAML, or `@file`; wins over every other
+                                (repeatable)
+      -M, --module-path <PATH>  Where modules of your own are, separated by colons (repeatable)
+
+    Vault:
+          --vault-id <ID>               A vault secret as `LABEL@SOURCE`: a file, a program that prints
+                                        it, or `prompt` (repeatable)
+          --vault-password-file <FILE>  A file with a vault's password, or a program that prints it
+                                        (repeatable)
+      -J, --ask-vault-password          Ask for the vault's password [alias: --ask-vault-pass]
     --- exit 0
     ");
 }
@@ -677,9 +808,9 @@ fn of_host_disconnect() {
       [PATTERN]  Which hosts: a pattern
 
     Options:
-      -v...       Say more (`-vv` for still more)
-          --all   Those to all hosts
-      -h, --help  Print help
+      -v, --verbose...  Say more (`-vv` for still more)
+          --all         Those to all hosts
+      -h, --help        Print help
 
     Hosts:
       -i, --inventory <INVENTORY>  An inventory: a file, a directory, a script, or `host1,host2,`
@@ -694,14 +825,23 @@ fn of_host_disconnect() {
       -T, --timeout <SECONDS>            Seconds to wait for a connection [default: 10]
           --ssh-common-args <ARGS>       More arguments for every ssh command
           --ssh-extra-args <ARGS>        More arguments for ssh, after those
-      -b, --become                       Become root for every task
-          --become-user <USER>           The user to become
-      -K, --ask-become-pass              Ask for the sudo password
-          --become-password-file <FILE>  Read the sudo password from a file
+      -b, --become                       Become another user for every task
+          --become-method <METHOD>       How to become another user [default: sudo]
+          --become-user <USER>           The user to become [default: root]
+      -K, --ask-become-pass              Ask for the password to become another user with
+          --become-password-file <FILE>  Read the password to become another user with from a file
 
     Variables:
-      -e, --extra-vars <VARS>  A variable `name=value`, JSON, YAML, or `@file`; wins over every other
-                               (repeatable)
+      -e, --extra-vars <VARS>   A variable `name=value`, JSON, YAML, or `@file`; wins over every other
+                                (repeatable)
+      -M, --module-path <PATH>  Where modules of your own are, separated by colons (repeatable)
+
+    Vault:
+          --vault-id <ID>               A vault secret as `LABEL@SOURCE`: a file, a program that prints
+                                        it, or `prompt` (repeatable)
+          --vault-password-file <FILE>  A file with a vault's password, or a program that prints it
+                                        (repeatable)
+      -J, --ask-vault-password          Ask for the vault's password [alias: --ask-vault-pass]
     --- exit 0
     ");
 }
@@ -717,9 +857,9 @@ fn of_host_journal() {
       <PATTERN>  Which hosts: a pattern
 
     Options:
-      -v...       Say more (`-vv` for still more)
-          --json  Print JSON
-      -h, --help  Print help
+      -v, --verbose...  Say more (`-vv` for still more)
+          --json        Print JSON
+      -h, --help        Print help
 
     Hosts:
       -i, --inventory <INVENTORY>  An inventory: a file, a directory, a script, or `host1,host2,`
@@ -734,14 +874,23 @@ fn of_host_journal() {
       -T, --timeout <SECONDS>            Seconds to wait for a connection [default: 10]
           --ssh-common-args <ARGS>       More arguments for every ssh command
           --ssh-extra-args <ARGS>        More arguments for ssh, after those
-      -b, --become                       Become root for every task
-          --become-user <USER>           The user to become
-      -K, --ask-become-pass              Ask for the sudo password
-          --become-password-file <FILE>  Read the sudo password from a file
+      -b, --become                       Become another user for every task
+          --become-method <METHOD>       How to become another user [default: sudo]
+          --become-user <USER>           The user to become [default: root]
+      -K, --ask-become-pass              Ask for the password to become another user with
+          --become-password-file <FILE>  Read the password to become another user with from a file
 
     Variables:
-      -e, --extra-vars <VARS>  A variable `name=value`, JSON, YAML, or `@file`; wins over every other
-                               (repeatable)
+      -e, --extra-vars <VARS>   A variable `name=value`, JSON, YAML, or `@file`; wins over every other
+                                (repeatable)
+      -M, --module-path <PATH>  Where modules of your own are, separated by colons (repeatable)
+
+    Vault:
+          --vault-id <ID>               A vault secret as `LABEL@SOURCE`: a file, a program that prints
+                                        it, or `prompt` (repeatable)
+          --vault-password-file <FILE>  A file with a vault's password, or a program that prints it
+                                        (repeatable)
+      -J, --ask-vault-password          Ask for the vault's password [alias: --ask-vault-pass]
     --- exit 0
     ");
 }
@@ -816,6 +965,7 @@ fn of_doc() {
 
     Options:
           --markdown  Print the manual of all modules as Markdown
+          --settings  Print the manual of `ansible.cfg` as Markdown
       -h, --help      Print help
     --- exit 0
     ");

@@ -31,7 +31,50 @@ const TASKS: &str = "  tasks:
 #[test]
 fn play_prints_what_ansible_playbook_prints() {
     let desk = Desk::local(TASKS);
-    insta::assert_snapshot!(desk.run("play -i here.yml site.yml --diff"), @"");
+    insta::assert_snapshot!(desk.run("play -i here.yml site.yml --diff"), @r#"
+
+    PLAY [localhost] ***************************************************************
+
+    TASK [a message] ***************************************************************
+    ok: [localhost] => {
+        "msg": "hi"
+    }
+
+    TASK [a file] ******************************************************************
+    --- before
+    +++ after: $DESK/motd
+    @@ -0,0 +1 @@
+    +hello
+
+    changed: [localhost]
+
+    TASK [some] ********************************************************************
+    ok: [localhost] => (item=1)
+    changed: [localhost] => (item=2)
+
+    TASK [not here] ****************************************************************
+    skipping: [localhost]
+
+    TASK [broken] ******************************************************************
+    [ERROR]: Task failed: Action failed: oh no
+    Origin: $DESK/site.yml:18:7
+
+    16       when: false
+    17       tags: [b, a]
+    18     - name: broken
+             ^ column 7
+
+    fatal: [localhost]: FAILED! => {"changed": false, "msg": "oh no"}
+    ...ignoring
+
+    RUNNING HANDLER [told] *********************************************************
+    ok: [localhost]
+
+    PLAY RECAP *********************************************************************
+    localhost                  : ok=5    changed=2    unreachable=0    failed=0    skipped=1    rescued=0    ignored=1
+
+    --- exit 0
+    "#);
 }
 
 #[test]
@@ -49,7 +92,11 @@ fn failures_have_ansibles_codes() {
     let code = |line: &str| desk.output(line).status.code().unwrap();
     assert_eq!(code("play -i here.yml site.yml"), 2, "a host failed");
     assert_eq!(code("play -i here.yml nope.yml"), 1, "no such playbook");
-    assert_eq!(code("play -i here.yml site.yml -l nope"), 1, "nobody is left");
+    assert_eq!(
+        code("play -i here.yml site.yml -l nope"),
+        1,
+        "nobody is left"
+    );
     assert_eq!(code("play -i here.yml site.yml --nope"), 2, "no such flag");
     desk.file("bad.yml", "- hosts: all\n  taskz: []\n");
     assert_eq!(code("play -i here.yml bad.yml"), 4, "no playbook");
@@ -58,20 +105,72 @@ fn failures_have_ansibles_codes() {
 #[test]
 fn lists_are_ansibles() {
     let desk = Desk::local(TASKS);
-    insta::assert_snapshot!(desk.run("play -i here.yml site.yml --list-hosts --list-tasks --list-tags"), @"");
-    insta::assert_snapshot!(desk.run("play -i here.yml site.yml --syntax"), @"");
+    insta::assert_snapshot!(desk.run("play -i here.yml site.yml --list-hosts --list-tasks --list-tags"), @"
+
+    playbook: site.yml
+
+      play #1 (localhost): localhost	TAGS: []
+        pattern: ['localhost']
+        hosts (1):
+          localhost
+        tasks:
+          a message	TAGS: []
+          a file	TAGS: []
+          some	TAGS: []
+          not here	TAGS: [a, b]
+          broken	TAGS: []
+          TASK TAGS: [a, b]
+    --- exit 0
+    ");
+    insta::assert_snapshot!(desk.run("play -i here.yml site.yml --syntax"), @"
+
+    playbook: site.yml
+    --- exit 0
+    ");
 }
 
 #[test]
 fn exec_runs_one_module() {
     let desk = Desk::local("");
     let exec = |line: &str| desk.run(&format!("exec -i here.yml {line}"));
-    insta::assert_snapshot!(exec("localhost -c local -m ping"), @"");
-    insta::assert_snapshot!(exec("localhost -c local -a 'echo {{ inventory_hostname }}'"), @"");
-    insta::assert_snapshot!(exec("localhost -c local -o -a 'echo hi'"), @"");
-    insta::assert_snapshot!(exec("localhost -c local -m fail -a 'msg=no'"), @"");
-    insta::assert_snapshot!(exec(", --list-hosts"), @"");
-    insta::assert_snapshot!(exec("localhost"), @"");
+    insta::assert_snapshot!(exec("localhost -c local -m ping"), @r#"
+    localhost | SUCCESS => {
+        "changed": false,
+        "ping": "pong"
+    }
+    --- exit 0
+    "#);
+    insta::assert_snapshot!(exec("localhost -c local -a 'echo {{ inventory_hostname }}'"), @"
+    localhost | CHANGED | rc=0 >>
+    localhost
+    --- exit 0
+    ");
+    insta::assert_snapshot!(exec("localhost -c local -o -a 'echo hi'"), @"
+    localhost | CHANGED | rc=0 | (stdout) hi
+    --- exit 0
+    ");
+    insta::assert_snapshot!(exec("localhost -c local -m fail -a 'msg=no'"), @r#"
+    [ERROR]: Task failed: Action failed: no
+    Origin: <adhoc 'fail' task>
+
+    {'action': 'fail', 'args': {'msg': 'no'}, 'timeout': 0, 'async_val': 0, 'poll': 15}
+
+    localhost | FAILED! => {
+        "changed": false,
+        "msg": "no"
+    }
+    --- exit 2
+    "#);
+    insta::assert_snapshot!(exec(", --list-hosts"), @"
+      hosts (1):
+        localhost
+    --- exit 0
+    ");
+    insta::assert_snapshot!(exec("localhost"), @"
+    --- stderr
+    [ERROR]: No argument passed to command module
+    --- exit 5
+    ");
 }
 
 #[test]
@@ -90,15 +189,26 @@ fn called_by_the_name_of_an_ansible_program_it_is_that_program() {
         }
     };
     let playbook = link("ansible-playbook");
-    assert!(playbook(&["--version"]).0.starts_with("ansible-playbook [core 2."));
+    assert!(
+        playbook(&["--version"])
+            .0
+            .starts_with("ansible-playbook [core 2.")
+    );
     assert_eq!(playbook(&["--no-such-flag"]).1, 2);
     let site = desk.path().join("site.yml").display().to_string();
     let (listed, code) = playbook(&["-i", "localhost,", &site, "--list-hosts"]);
-    assert!(listed.contains("    hosts (1):\n      localhost\n"), "{listed}");
+    assert!(
+        listed.contains("    hosts (1):\n      localhost\n"),
+        "{listed}"
+    );
     assert_eq!(code, 0);
     let (hosts, _) = link("ansible")(&["-i", "a,b,", "all", "--list-hosts"]);
     assert_eq!(hosts, "  hosts (2):\n    a\n    b\n");
     let (inventory, _) = link("ansible-inventory")(&["-i", "a,b,", "--graph"]);
     assert!(inventory.starts_with("@all:\n"), "{inventory}");
-    assert!(link("ansible-vault")(&["--help"]).0.contains("encrypt_string"));
+    assert!(
+        link("ansible-vault")(&["--help"])
+            .0
+            .contains("encrypt_string")
+    );
 }

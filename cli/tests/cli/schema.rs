@@ -91,7 +91,10 @@ fn mistakes_do_not_fit() {
     assert!(fits("- file: {path: /x, state: '{{ state }}'}"));
     assert!(!fits("- block:\n    - pingg:"), "inside of a block");
     assert!(!fits("- ping:\n  tags: {a: b}"), "a type");
-    assert!(!validator("playbook").is_valid(&json!([{"tasks": []}])), "no hosts");
+    assert!(
+        !validator("playbook").is_valid(&json!([{"tasks": []}])),
+        "no hosts"
+    );
 }
 
 #[test]

@@ -366,13 +366,13 @@ fn an_included_role_brings_its_handlers() {
     let call = RoleCall {
         name: "a".to_owned(),
         tasks_from: Some("other".to_owned()),
-        public: true,
+        public: Some(true),
         ..RoleCall::default()
     };
     let read = project.books().role(&call, &include, &around).unwrap();
     assert_eq!(outline(&read.block.body), "[b : b task], a : other");
     let role = read.block.role.as_ref().unwrap();
-    assert!(role.public && role.allow_duplicates);
+    assert!(role.public == Some(true) && role.allow_duplicates);
     let handlers: Vec<_> = read.handlers.iter().map(|task| task.full_title()).collect();
     assert_eq!(handlers, ["b : b handler", "a : a handler"]);
 }

@@ -72,8 +72,9 @@ pub struct Role {
     pub collections: Vec<String>,
     /// The names of the roles that it depends on, their own dependencies among them.
     pub dependencies: Vec<String>,
-    /// Its variables are seen by the whole play from then on (`public`, or a role of `roles:` or `import_role`).
-    pub public: bool,
+    /// Whether its variables are seen by the whole play, where `public` says so. Else a role of `roles:` or `import_role` is
+    /// seen unless the configuration makes roles private, and an included one is not, unless it makes them public.
+    pub public: Option<bool>,
 }
 
 /// The variables of one role alone.

@@ -101,8 +101,8 @@ pub struct RoleCall {
     pub defaults_from: Option<String>,
     /// `handlers_from:`
     pub handlers_from: Option<String>,
-    /// `public:`
-    pub public: bool,
+    /// `public:`; as the configuration says where it is absent.
+    pub public: Option<bool>,
     /// `allow_duplicates:`; true where it is absent.
     pub allow_duplicates: Option<bool>,
     /// `rolespec_validate:`; true where it is absent.
@@ -119,7 +119,7 @@ impl Default for RoleCall {
             vars_from: None,
             defaults_from: None,
             handlers_from: None,
-            public: false,
+            public: None,
             allow_duplicates: None,
             rolespec_validate: true,
             params: Arc::default(),

@@ -358,13 +358,14 @@ impl Reader<'_> {
             vars_from: from("vars_from")?,
             defaults_from: from("defaults_from")?,
             handlers_from: from("handlers_from")?,
-            public: true,
+            public: None,
             allow_duplicates: None,
             rolespec_validate: true,
             params: Arc::default(),
         };
         let flag = |key: &str| call.arguments.get(key).and_then(super::check::truth);
         Some(RoleCall {
+            public: flag("public"),
             allow_duplicates: flag("allow_duplicates"),
             rolespec_validate: flag("rolespec_validate").unwrap_or(true),
             ..call_of

@@ -233,7 +233,7 @@ impl Reader<'_> {
         steps: &mut Vec<Step>,
         handlers: &mut Vec<Arc<Task>>,
     ) -> Arc<Role> {
-        self.compile_as(used, chain, inherited, true, steps, handlers)
+        self.compile_as(used, chain, inherited, None, steps, handlers)
     }
 
     /// The steps of a role behind those of the roles that it depends on.
@@ -242,7 +242,7 @@ impl Reader<'_> {
         used: &Use,
         chain: &[Arc<Role>],
         inherited: &Directives,
-        public: bool,
+        public: Option<bool>,
         steps: &mut Vec<Step>,
         handlers: &mut Vec<Arc<Task>>,
     ) -> Arc<Role> {
@@ -257,7 +257,7 @@ impl Reader<'_> {
         let mut deeper = chain.to_vec();
         deeper.push(Arc::clone(&role));
         for dependency in &used.dependencies {
-            self.compile_as(dependency, &deeper, &directives, true, steps, handlers);
+            self.compile_as(dependency, &deeper, &directives, None, steps, handlers);
         }
         directives.role = Some(Arc::clone(&role));
         if !used.own.given.is_empty() {
@@ -352,7 +352,7 @@ fn instance(asked: &Asked, files: &RoleFiles) -> u64 {
 }
 
 /// The role with the variables of those around it, as its tasks see them.
-fn role_of(used: &Use, chain: &[Arc<Role>], public: bool) -> Role {
+fn role_of(used: &Use, chain: &[Arc<Role>], public: Option<bool>) -> Role {
     let mut below = Vec::new();
     all_below(used, &mut below);
     let of_chain = |own: fn(&OwnVars) -> &Arc<Vars>| {

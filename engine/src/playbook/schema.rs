@@ -152,12 +152,11 @@ fn names(page: &Page) -> Vec<String> {
 
 /// A module as a task names it: with its arguments, its free text, or nothing.
 fn module(page: &Page) -> Value {
-    let own = arguments(page);
-    let mut schema = json!({"description": page.summary(), "anyOf": [own, {"type": "string"}]});
+    let mut forms = vec![Value::from(arguments(page)), json!({"type": "string"})];
     if page.arguments.iter().all(|argument| !argument.required) {
-        schema["anyOf"][2] = json!({"type": "null"});
+        forms.push(json!({"type": "null"}));
     }
-    schema
+    json!({"description": page.summary(), "anyOf": forms})
 }
 
 fn arguments(page: &Page) -> Map<String, Value> {

@@ -81,6 +81,22 @@ impl Reader<'_> {
         }
     }
 
+    /// `meta: end_role` ends a role, and so stands in one, and not among its handlers.
+    fn end_role(&mut self, call: &Call, in_role: bool) {
+        let asked = call.arguments.values().any(|node| node.as_str() == Some("end_role"));
+        if !asked || call.short() != "meta" {
+            return;
+        }
+        if self.here.handlers {
+            self.problem(&call.key.span, "Cannot execute 'end_role' from a handler");
+        } else if !in_role {
+            self.problem(
+                &call.key.span,
+                "Cannot execute 'end_role' from outside of a role",
+            );
+        }
+    }
+
     fn one_task(&mut self, map: &Map, call: &Call, inherited: &Directives) -> Option<Task> {
         let mut directives = inherited.clone();
         self.directives(map, &mut directives);
@@ -92,6 +108,7 @@ impl Reader<'_> {
         if map.get("notify").is_some() {
             directives.notify.clear();
         }
+        self.end_role(call, directives.role.is_some());
         let conditional = self.conditional;
         self.conditional |= !directives.when.is_empty();
         let action = self.action(call, inherited, &directives);

@@ -124,6 +124,18 @@ impl Batch {
         }
     }
 
+    /// Whether some host that is under way is not as far as `host`.
+    pub(super) fn is_ahead(&self, host: &str) -> bool {
+        if self.strategy != Strategy::Linear {
+            return false;
+        }
+        let progress = self.progress();
+        let Some(own) = progress.places.get(host) else {
+            return false;
+        };
+        progress.places.values().any(|other| other < own)
+    }
+
     /// Ends the play for all hosts of the batch, or for those of later batches, too.
     pub(super) fn end(&self, play: bool) {
         let mut progress = self.progress();

@@ -1,6 +1,6 @@
 //! Which hosts a play is for.
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use fleet_yaml::Diagnostic;
 
@@ -22,6 +22,8 @@ pub struct Choice<'a> {
     pub extra_vars: &'a Arc<Vars>,
     /// `-l`
     pub limit: Option<&'a Limit>,
+    /// The answers to `vars_prompt`, by the place of the play.
+    pub prompted: &'a HashMap<String, Arc<Vars>>,
     /// A pattern may match nothing.
     pub allow_no_hosts: bool,
 }
@@ -66,9 +68,12 @@ impl Choice<'_> {
             extra: Arc::clone(self.extra_vars),
             params: Vec::new(),
             state: Arc::new(HostState::new(0)),
-            written: vec![Arc::clone(&play.vars)],
+            written: std::iter::once(Arc::clone(&play.vars))
+                .chain(self.prompted.get(&play.span.to_string()).cloned())
+                .collect(),
             inventory: Arc::from([]),
             defaults: Vec::new(),
+            beside: None,
         };
         let span = || play.hosts.span.clone();
         let patterns = match self.templar.value(&play.hosts, &scope.shared()) {

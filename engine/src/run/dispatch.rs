@@ -4,7 +4,7 @@
 use std::{path::PathBuf, sync::Arc};
 
 use fleet_modules::module::Module;
-use fleet_wire::{Json, OnlyIf, Outcome, Status};
+use fleet_wire::{Json, Mode, OnlyIf, Outcome, Status};
 use fleet_yaml::Node;
 use indexmap::IndexMap;
 use minijinja::Value;
@@ -166,8 +166,9 @@ impl Host {
 
     /// The scope within a task.
     pub(super) fn scope_of(&self, play: &PlayContext, task: &Task) -> HostScope {
-        let private = self.shared.settings.private_role_vars;
-        let of_play = play.play.roles.iter().filter(|_| !private);
+        let private = self.shared.settings.private_role_vars == Some(true);
+        let of_play = play.play.roles.iter();
+        let of_play = of_play.filter(|role| role.public.unwrap_or(!private));
         let scope = play.scope.of_task(task, of_play.chain(&self.exposed));
         let search = play.search(task);
         let search: Value = search
@@ -380,6 +381,7 @@ impl Host {
                     && (constant(&task.changed_when).is_none() || is_local(task)),
             notify: Vec::new(),
             returns: false,
+            rehearsed: self.shared.settings.as_ansible && self.shared.mode == Mode::Plan,
             rescued: self.is_rescued(),
             delegated: None,
             facts_of: None,

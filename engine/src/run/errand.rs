@@ -158,6 +158,7 @@ fn reached_by(shared: &Shared, name: &str) -> Option<Arc<Play>> {
         templar: &shared.templar,
         extra_vars: &shared.settings.extra_vars,
         limit: None,
+        prompted: &shared.settings.prompted,
         allow_no_hosts: true,
     };
     let says_how = |play: &&Arc<Play>| {

@@ -33,6 +33,8 @@ pub(super) struct Flight {
     pub(super) judged: bool,
     /// Handlers to notify where the controller judges the change.
     pub(super) notify: Vec<String>,
+    /// It is only rehearsed, in Ansible's check mode.
+    pub(super) rehearsed: bool,
     /// It comes back to who sent it instead of being judged: it may be tried again.
     pub(super) returns: bool,
     /// Its failure is taken over by a `rescue`.
@@ -48,6 +50,7 @@ impl Flight {
     pub(super) fn take_terms(&mut self, terms: &Terms) {
         self.ignore_errors |= terms.ignore_errors;
         self.secret |= terms.secret;
+        self.rehearsed |= terms.check == Some(true);
         for handler in &terms.notify {
             if !self.notify.contains(handler) {
                 self.notify.push(handler.clone());

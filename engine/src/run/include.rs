@@ -43,7 +43,7 @@ impl Host {
                 .ended(task, &info, Status::Skipped, result, false, false)
                 .await;
         };
-        let mut ready = Vec::new();
+        let (mut ready, mut failed) = (Vec::new(), false);
         for (index, (value, scope)) in items.into_iter().enumerate() {
             let item = value.map(|(_, label)| label);
             match self.read_in(play, task, &info, &scope, index, item).await {
@@ -51,11 +51,15 @@ impl Host {
                 Ok(None) => {}
                 Err(unfit) => {
                     self.unfit(task, &scope, &info, unfit).await?;
+                    failed = true;
                 }
             }
         }
-        if let Some(name) = &task.register {
-            let result = json!({"changed": false, "include": true});
+        if let (Some(name), false) = (&task.register, failed) {
+            let result = match ready.is_empty() {
+                true => json!({"changed": false, "failed": false, "skipped": true}),
+                false => json!({"changed": false, "failed": false, "include": true}),
+            };
             let value = super::content::from_json(&result);
             scope
                 .state
@@ -160,7 +164,8 @@ impl Host {
                 self.handlers.push(handler);
             }
         }
-        if let Some(role) = role.filter(|role| role.public) {
+        let by_default = self.shared.settings.private_role_vars == Some(false);
+        if let Some(role) = role.filter(|role| role.public.unwrap_or(by_default)) {
             self.exposed.retain(|own| own.instance != role.instance);
             self.exposed.push(Arc::clone(role));
         }
@@ -202,7 +207,7 @@ impl Host {
             vars_from: next(),
             defaults_from: next(),
             handlers_from: next(),
-            public: self.flag(arguments.get("public"), scope).await? == Some(true),
+            public: self.flag(arguments.get("public"), scope).await?,
             allow_duplicates: self.flag(arguments.get("allow_duplicates"), scope).await?,
             rolespec_validate: self
                 .flag(arguments.get("rolespec_validate"), scope)

@@ -77,11 +77,8 @@ pub(super) async fn include_vars(
         let own = super::plays::vars_file(&host.shared, path)
             .map_err(|problem| unread(fleet_yaml::render(&problem, false)))?;
         for (name, node) in own.iter() {
-            let node = match vars.get(name) {
-                Some(before) if merges => merged(before, node),
-                _ => node.clone(),
-            };
-            vars.insert(name.clone(), node);
+            // Files of one directory replace each other; only the whole is merged with what was there.
+            vars.insert(name.clone(), node.clone());
         }
     }
     if let Some(name) = name {
@@ -107,7 +104,7 @@ pub(super) async fn include_vars(
     scope.state.include(vars);
     let files: Vec<String> = found.iter().map(|path| path.display().to_string()).collect();
     Ok(Done::ok(json!({
-        "changed": false, "ansible_included_var_files": files, "included_vars": facts,
+        "changed": false, "ansible_included_var_files": files, "ansible_facts": facts,
     })))
 }
 

@@ -246,5 +246,5 @@ async fn set_fact(
         }
     }
     // Not under `ansible_facts`: these are of level 19, and are in place already.
-    Ok(Done::ok(json!({"changed": false, "facts": facts})))
+    Ok(Done::ok(json!({"changed": false, "ansible_facts": facts})))
 }

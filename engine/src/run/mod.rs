@@ -122,10 +122,12 @@ pub struct Settings {
     pub force_handlers: bool,
     /// `strategy` where a play does not say.
     pub strategy: Strategy,
+    /// A task that notifies a handler that there is not fails; else that is only told.
+    pub missing_handlers_fail: bool,
     /// Whether plays gather facts that do not say so.
     pub gathering: Gathering,
-    /// Variables of roles are seen by their own tasks alone.
-    pub private_role_vars: bool,
+    /// Whether variables of roles are seen by their own tasks alone, where somebody has said so.
+    pub private_role_vars: Option<bool>,
     /// `--start-at-task`
     pub start_at: Option<String>,
     /// `--step`: asked before each task, with the host's and the task's name.
@@ -330,6 +332,7 @@ impl Run {
             templar: &self.templar,
             extra_vars: &self.settings.extra_vars,
             limit: self.settings.limit.as_ref(),
+            prompted: &self.settings.prompted,
             allow_no_hosts: self.settings.allow_no_hosts,
         };
         let (mut plays, mut problems) = (Vec::new(), Vec::new());

@@ -80,6 +80,7 @@ fn choice<'a>(shared: &'a Shared, inventory: &'a crate::inventory::Inventory) ->
         templar: &shared.templar,
         extra_vars: &settings.extra_vars,
         limit: settings.limit.as_ref(),
+        prompted: &settings.prompted,
         allow_no_hosts: settings.allow_no_hosts,
     }
 }

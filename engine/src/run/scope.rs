@@ -5,11 +5,11 @@ use std::{collections::BTreeMap, sync::Arc};
 use fleet_yaml::Node;
 use minijinja::Value;
 
-use super::state::HostState;
+use super::{batch::Batch, state::HostState};
 use crate::{
     inventory::Layer,
     playbook::{Role, Task, Vars},
-    variables::{Scope, Variable},
+    variables::{PendingId, Scope, Variable},
 };
 
 /// A host's names in a play, in a task, in an item of its loop. Cheap to clone and to narrow.
@@ -33,7 +33,12 @@ pub(crate) struct HostScope {
     pub(crate) inventory: Arc<[Layer]>,
     /// Level 2, lowest first.
     pub(crate) defaults: Vec<Arc<Vars>>,
+    /// The hosts beside which this one works, and itself.
+    pub(super) beside: Option<(Arc<Batch>, String)>,
 }
+
+/// The variables that name the hosts of the play that have not failed.
+pub(super) const ALIVE: [&str; 3] = ["ansible_play_hosts", "ansible_play_batch", "play_hosts"];
 
 impl HostScope {
     /// The scope within a task. Variables of `exposed` roles are seen by it as by all tasks of the play.
@@ -138,6 +143,13 @@ impl Scope for HostScope {
         if let Some(value) = self.magic(name) {
             return Some(Variable::Data(value.clone()));
         }
+        if let Some((batch, host)) = self.beside.as_ref().filter(|_| ALIVE.contains(&name)) {
+            // Who is behind may fail where this host is already.
+            return Some(match batch.is_ahead(host) {
+                true => Variable::Pending(PendingId(u64::MAX)),
+                false => Variable::Data(batch.alive().into_iter().map(Value::from).collect()),
+            });
+        }
         if name == "ansible_facts" {
             return Some(self.state.ansible_facts());
         }
@@ -166,10 +178,12 @@ impl Scope for HostScope {
         let vars = self.written.iter().chain(&self.params).chain(&self.defaults);
         let written = vars.flat_map(|vars| vars.keys().cloned());
         let of_role = self.role_magic.iter().flat_map(|magic| magic.keys());
+        let alive = self.beside.iter().flat_map(|_| ALIVE).map(str::to_owned);
         self.magic
             .keys()
             .chain(of_role)
             .cloned()
+            .chain(alive)
             .chain(self.local.iter().map(|(name, _)| name.clone()))
             .chain(self.extra.keys().cloned())
             .chain(self.state.names())

@@ -13,11 +13,17 @@ use fleet_wire::{Effect, Mode};
 use fleet_yaml::Diagnostic;
 use minijinja::{
     Value,
-    value::{Enumerator, Object, ObjectRepr},
+    value::{Enumerator, Object},
 };
 use tokio::sync::{Semaphore, mpsc};
 
-use super::{Settings, batch::Batch, links::Links, scope::HostScope, state::HostState};
+use super::{
+    Settings,
+    batch::Batch,
+    links::Links,
+    scope::{ALIVE, HostScope},
+    state::HostState,
+};
 use crate::{
     event::Event,
     inventory::{Inventory, Layer},
@@ -170,13 +176,11 @@ impl Shared {
             "inventory_hostname_short",
             host.split('.').next().unwrap_or(host).into(),
         );
-        let alive = match place.batch {
-            Some(batch) => Value::from_object(Alive(Arc::clone(batch))),
-            None => words(place.hosts),
-        };
-        add("ansible_play_hosts", alive.clone());
-        add("play_hosts", alive.clone());
-        add("ansible_play_batch", alive);
+        if place.batch.is_none() {
+            for name in ALIVE {
+                add(name, words(place.hosts));
+            }
+        }
         add("ansible_play_hosts_all", words(place.hosts));
         add("ansible_check_mode", Value::from(self.mode == Mode::Plan));
         add("ansible_diff_mode", Value::from(settings.diff));
@@ -240,6 +244,7 @@ impl Shared {
             written,
             inventory: self.layers(host),
             defaults: Vec::new(),
+            beside: place.batch.map(|batch| (Arc::clone(batch), host.to_owned())),
         }
     }
 
@@ -251,25 +256,6 @@ impl Shared {
         scope.magic = Arc::new(magic);
         scope.inventory = self.layers(host);
         scope
-    }
-}
-
-/// The hosts of a batch that are still under way.
-#[derive(Debug)]
-struct Alive(Arc<Batch>);
-
-impl Object for Alive {
-    fn repr(self: &Arc<Self>) -> ObjectRepr {
-        ObjectRepr::Seq
-    }
-
-    fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
-        let alive = self.0.alive();
-        alive.get(key.as_usize()?).map(|name| Value::from(name.as_str()))
-    }
-
-    fn enumerate(self: &Arc<Self>) -> Enumerator {
-        Enumerator::Seq(self.0.alive().len())
     }
 }
 

@@ -313,6 +313,7 @@ impl Host {
             judged: true,
             notify: Vec::new(),
             returns: true,
+            rehearsed: false,
             rescued: false,
             delegated: None,
             facts_of: None,

@@ -12,6 +12,7 @@ use super::{
     scope::HostScope,
 };
 use crate::{
+    event::Event,
     playbook::Task,
     template::{Evaluated, is_omit},
 };
@@ -198,11 +199,22 @@ impl Host {
             for name in names.into_iter().filter(|name| !name.is_empty()) {
                 let answering = self.answering(play, &name, scope);
                 if answering.is_empty() {
-                    return Err(Unfit::Problem(format!(
+                    let text = format!(
                         "The requested handler '{name}' was not found in either the main handlers list nor in the \
-                         listening handlers list ({})",
-                        node.span
-                    )));
+                         listening handlers list"
+                    );
+                    self.shared
+                        .emit(Event::Warning {
+                            host: Some(self.name.clone()),
+                            text,
+                        })
+                        .await;
+                    if self.shared.settings.missing_handlers_fail {
+                        return Err(Unfit::Problem(format!(
+                            "{}: no handler is called `{name}`, and none listens to it",
+                            node.span
+                        )));
+                    }
                 }
                 notify.extend(answering);
             }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use fleet_wire::{Outcome, Status};
-use minijinja::Value;
+use minijinja::{Value, value::ValueKind};
 use serde_json::{Map, json};
 
 use super::{
@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     event::{Event, TaskEnded},
-    playbook::Action,
+    playbook::{Action, LocalAction},
     template::{Evaluated, unknown_value},
     variables::Variable,
 };
@@ -60,7 +60,10 @@ pub(super) fn judge(shared: &Shared, host: &str, flight: Flight) -> Judged {
         judged.changed |= status == Status::Changed;
         unknown |= status == Status::Unknown;
         let facts_of = flight.facts_of.as_ref().unwrap_or(&flight.scope.state);
-        take_facts(facts_of, &result);
+        // What the controller's own modules set is in place already, at its own level.
+        if !matches!(flight.task.action, Action::Local { .. }) {
+            take_facts(facts_of, &result);
+        }
         judged.events.push(Event::TaskEnded(Box::new(TaskEnded {
             host: host.to_owned(),
             task: Arc::clone(&flight.info),
@@ -164,6 +167,14 @@ pub(super) fn item_verdict(
     outcome: &Outcome,
 ) -> (Status, serde_json::Value) {
     let mut status = outcome.status;
+    if status == Status::Unknown && flight.rehearsed {
+        // Who asks for Ansible's check mode by name gets what it says of a command.
+        let result = json!({
+            "changed": false, "skipped": true, "rc": 0, "stdout": "", "stderr": "", "stdout_lines": [], "stderr_lines": [],
+            "msg": "Command would have run if not in check mode",
+        });
+        return (Status::Skipped, result);
+    }
     let mut result: serde_json::Value =
         serde_json::from_str(&outcome.result.0).unwrap_or_else(|_| json!({}));
     let shows = flight.task.directives.diff.as_ref().and_then(fleet_yaml::Node::as_bool);
@@ -197,7 +208,7 @@ pub(super) fn item_verdict(
                         condition.span
                     ));
                 }
-                Err(problem) => return Err(problem.to_string()),
+                Err(problem) => return Err(problem.diagnostic().message.clone()),
             }
         }
         Ok(true)
@@ -284,7 +295,13 @@ fn registered(
         let mut results = results.into_iter();
         return match results.next() {
             Some((Status::Unknown, ..)) | None => Variable::Unknown,
-            Some((status, result, _)) => Variable::Data(seen(status, result)),
+            Some((status, result, _)) => Variable::Data(match flight.task.action {
+                Action::Local {
+                    action: LocalAction::IncludeVars,
+                    ..
+                } => as_written(seen(status, result)),
+                _ => seen(status, result),
+            }),
         };
     }
     let any = |status: Status| results.iter().any(|(own, ..)| *own == status);
@@ -328,6 +345,33 @@ fn registered(
         ),
     ];
     Variable::Data(Value::from_pairs(fields))
+}
+
+/// The variables in a result of `include_vars` are a user's own words, which a template may take for one: they are marked
+/// as Jinja marks what is safe.
+fn as_written(result: Value) -> Value {
+    fn marked(value: &Value) -> Value {
+        match (value.kind(), value.as_str()) {
+            (_, Some(text)) => Value::from_safe_string(text.to_owned()),
+            (ValueKind::Map, _) => Value::from_pairs(
+                value
+                    .try_iter()
+                    .into_iter()
+                    .flatten()
+                    .map(|key| (key.clone(), marked(&value.get_item(&key).unwrap_or_default()))),
+            ),
+            (ValueKind::Seq, _) => value.try_iter().into_iter().flatten().map(|item| marked(&item)).collect(),
+            _ => value.clone(),
+        }
+    }
+    Value::from_pairs(result.try_iter().into_iter().flatten().map(|key| {
+        let value = result.get_item(&key).unwrap_or_default();
+        let value = match key.as_str() {
+            Some("ansible_facts") => marked(&value),
+            _ => value,
+        };
+        (key, value)
+    }))
 }
 
 /// A result as playbooks see it: whether it failed is always said.

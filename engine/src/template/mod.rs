@@ -31,12 +31,13 @@ use std::sync::Arc;
 
 use fleet_yaml::{Diagnostic, Node, Span};
 use minijinja::value::ValueKind;
-use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value};
+use minijinja::{AutoEscape, Environment, UndefinedBehavior};
 
 pub use controller::{CommandOutput, Controller, NoController};
 pub use failure::{EvalError, code};
 pub(crate) use filters::{YamlStyle, yaml};
 pub(crate) use glob::fits;
+pub use minijinja::Value;
 pub(crate) use poison::pending_variable;
 pub use poison::{is_omit, omit, unknown_value};
 

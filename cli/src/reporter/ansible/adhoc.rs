@@ -180,13 +180,7 @@ fn field<'a>(result: &'a Value, name: &str) -> &'a str {
     result.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
-fn minimal(
-    ended: &TaskEnded,
-    shown: &Value,
-    word: &str,
-    failed: bool,
-    format: Format,
-) -> String {
+fn minimal(ended: &TaskEnded, shown: &Value, word: &str, failed: bool, format: Format) -> String {
     let host = &ended.host;
     let job = shown.get("ansible_job_id").is_some();
     if prints(&ended.task.module) && !job && !ended.unreachable && shown.get("rc").is_some() {

@@ -126,7 +126,10 @@ mod tests {
             r#"{"a": {"k": "é\"\n\u001b"}, "b": [1, 2.5, true, null], "e": {}}"#
         );
         let compact = Layout::Line(",", ": ");
-        assert_eq!(dump(&json!({"a": 1, "b": 2}), compact), r#"{"a": 1,"b": 2}"#);
+        assert_eq!(
+            dump(&json!({"a": 1, "b": 2}), compact),
+            r#"{"a": 1,"b": 2}"#
+        );
     }
 
     #[test]

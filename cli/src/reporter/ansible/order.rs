@@ -102,9 +102,8 @@ impl Order {
                 lane.show(self.current.as_ref(), shown);
             }
             let many = self.forks > 0 && self.lanes.len() > self.forks;
-            let undecided = |lane: &Lane| {
-                lane.waiting.is_empty() && !lane.over && (lane.begun || !many)
-            };
+            let undecided =
+                |lane: &Lane| lane.waiting.is_empty() && !lane.over && (lane.begun || !many);
             if self.lanes.iter().any(undecided) {
                 return;
             }

@@ -33,7 +33,11 @@ fn file(span: &Span, directory: &Path) -> String {
             other => parts.push(other),
         }
     }
-    parts.into_iter().collect::<std::path::PathBuf>().display().to_string()
+    parts
+        .into_iter()
+        .collect::<std::path::PathBuf>()
+        .display()
+        .to_string()
 }
 
 fn place(span: &Span, directory: &Path) -> String {
@@ -47,7 +51,10 @@ fn place(span: &Span, directory: &Path) -> String {
         text.push('\n');
         text.push_str(shown.trim_end());
     }
-    text.push_str(&format!("\n{}^ column {column}", " ".repeat(width + column)));
+    text.push_str(&format!(
+        "\n{}^ column {column}",
+        " ".repeat(width + column)
+    ));
     text
 }
 

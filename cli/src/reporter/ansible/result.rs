@@ -53,7 +53,7 @@ pub(crate) fn shown(ended: &TaskEnded, verbose: u8) -> Value {
     let mut shown: Map<String, Value> = fields
         .iter()
         .filter(|(name, _)| !hidden(name, verbose))
-        .filter(|(name, _)| !debug || !debug_hides(name))
+        .filter(|(name, _)| !debug || !debug_hides(name, fields.contains_key("msg")))
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect();
     if let Some(whole) = diagnosis(&ended.result) {
@@ -99,7 +99,9 @@ pub(crate) fn judged_failed(ended: &TaskEnded) -> bool {
 /// Fields that are told otherwise, or that are Ansible's own affair.
 fn hidden(name: &str, verbose: u8) -> bool {
     match name {
-        "failed" | "skipped" | "exception" | "results" | "warnings" | "deprecations" | "stale" => true,
+        "failed" | "skipped" | "exception" | "results" | "warnings" | "deprecations" | "stale" => {
+            true
+        }
         "invocation" | "diff" => verbose < 3,
         // Where the condition stands that does not hold: the lines above show it.
         "place" => true,
@@ -107,12 +109,14 @@ fn hidden(name: &str, verbose: u8) -> bool {
     }
 }
 
-fn debug_hides(name: &str) -> bool {
-    matches!(
-        name,
-        "changed" | "invocation" | "failed" | "skipped" | "ansible_loop_var" | "ansible_index_var" | "item"
-            | "failed_when_result" | "changed_when_result" | "ansible_loop"
-    )
+fn debug_hides(name: &str, has_message: bool) -> bool {
+    match has_message {
+        true => name != "msg",
+        false => matches!(
+            name,
+            "changed" | "failed_when_result" | "changed_when_result" | "ansible_loop_var"
+        ),
+    }
 }
 
 /// ` => {…}`'s right side.
@@ -120,9 +124,7 @@ pub(crate) fn written(value: &Value, speaks: bool, format: Format) -> String {
     if format.yaml {
         return yaml(value, format);
     }
-    let wide = format
-        .pretty
-        .unwrap_or(speaks || format.verbose > 2);
+    let wide = format.pretty.unwrap_or(speaks || format.verbose > 2);
     match wide {
         true => dump(value, Layout::Indented(format.indentation)),
         false => dump(value, LINE),
@@ -161,7 +163,9 @@ fn sorted(value: &Value) -> Value {
         Value::Object(fields) => {
             let mut names: Vec<_> = fields.iter().collect();
             names.sort_by_key(|(name, _)| *name);
-            let fields = names.into_iter().map(|(name, value)| (name.clone(), sorted(value)));
+            let fields = names
+                .into_iter()
+                .map(|(name, value)| (name.clone(), sorted(value)));
             Value::Object(fields.collect())
         }
         Value::Array(items) => items.iter().map(sorted).collect(),

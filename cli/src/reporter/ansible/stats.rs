@@ -42,7 +42,10 @@ impl Whole {
         self.rescued |= ended.rescued;
         self.changed |= matches!(ended.status, Status::Changed | Status::Unknown)
             || ended.status == Status::Failed
-                && ended.result.get("changed").is_some_and(|changed| changed == true);
+                && ended
+                    .result
+                    .get("changed")
+                    .is_some_and(|changed| changed == true);
     }
 }
 

@@ -81,7 +81,10 @@ fn leaves(host: &str) -> Event {
 }
 
 fn text(lines: &[Line]) -> String {
-    lines.iter().map(|line| format!("{}\n", line.text)).collect()
+    lines
+        .iter()
+        .map(|line| format!("{}\n", line.text))
+        .collect()
 }
 
 /// What is shown of the events, banners of a play and its recap left out.
@@ -104,21 +107,25 @@ fn results_come_under_the_banner_of_their_task_though_hosts_run_ahead() {
     let mut take = |event: Event| text(&ansible.take(&event));
     assert_eq!(
         take(begins(&["a", "b"], Strategy::Linear)),
-        format!("\nPLAY [all] {}\n", "*".repeat(68))
+        format!("\nPLAY [all] {}\n", "*".repeat(69))
     );
     assert_eq!(take(starts("a", &one)), "");
     assert_eq!(
         take(starts("b", &one)),
-        format!("\nTASK [one] {}\n", "*".repeat(68))
+        format!("\nTASK [one] {}\n", "*".repeat(69))
     );
     assert_eq!(take(ok("a", &one)), "ok: [a]\n");
     assert_eq!(take(starts("a", &two)), "");
-    assert_eq!(take(changed("a", &two)), "", "b is not through with the first task");
+    assert_eq!(
+        take(changed("a", &two)),
+        "",
+        "b is not through with the first task"
+    );
     assert_eq!(take(leaves("a")), "");
     assert_eq!(take(ok("b", &one)), "ok: [b]\n");
     assert_eq!(
         take(leaves("b")),
-        format!("\nTASK [two] {}\nchanged: [a]\n", "*".repeat(68))
+        format!("\nTASK [two] {}\nchanged: [a]\n", "*".repeat(69))
     );
     assert_eq!(
         text(&ansible.finish()),
@@ -146,12 +153,24 @@ fn free_hosts_bring_their_banners_along() {
             ok("b", &one),
         ],
     );
-    let lines: Vec<_> = text.lines().map(|line| line.trim_end_matches(['*', ' '])).collect();
+    let lines: Vec<_> = text
+        .lines()
+        .map(|line| line.trim_end_matches(['*', ' ']))
+        .collect();
     assert_eq!(
         lines,
         [
-            "", "PLAY [all]", "", "TASK [one]", "ok: [a]", "", "TASK [two]", "ok: [a]", "",
-            "TASK [one]", "ok: [b]",
+            "",
+            "PLAY [all]",
+            "",
+            "TASK [one]",
+            "ok: [a]",
+            "",
+            "TASK [two]",
+            "ok: [a]",
+            "",
+            "TASK [one]",
+            "ok: [b]",
         ]
     );
 }
@@ -159,13 +178,23 @@ fn free_hosts_bring_their_banners_along() {
 #[test]
 fn a_failure_shows_the_lines_around_the_task_and_its_result() {
     let one = task(1, "one", "fail");
-    let failed = |host| ended(host, &one, Status::Failed, json!({"failed": true, "changed": false, "msg": "oh no"}));
+    let failed = |host| {
+        ended(
+            host,
+            &one,
+            Status::Failed,
+            json!({"failed": true, "changed": false, "msg": "oh no"}),
+        )
+    };
     let text = shown(
         Look::plain(),
         [
             begins(&["a", "b"], Strategy::Linear),
             event(failed("a")),
-            event(TaskEnded { ignored: true, ..failed("b") }),
+            event(TaskEnded {
+                ignored: true,
+                ..failed("b")
+            }),
             leaves("a"),
             leaves("b"),
         ],
@@ -192,7 +221,12 @@ fn loops_show_each_item_and_debug_its_message() {
     let one = task(1, "one", "debug");
     let result = |text: &str| json!({"changed": false, "msg": text, "item": text});
     let one_of = |label, index, last, status| {
-        event(item(label, index, last, ended("a", &one, status, result(label))))
+        event(item(
+            label,
+            index,
+            last,
+            ended("a", &one, status, result(label)),
+        ))
     };
     let text = shown(
         Look::plain(),
@@ -204,7 +238,9 @@ fn loops_show_each_item_and_debug_its_message() {
         ],
     );
     assert!(
-        text.ends_with("ok: [a] => (item=x) => {\n    \"msg\": \"x\"\n}\nskipping: [a] => (item=y) \n"),
+        text.ends_with(
+            "ok: [a] => (item=x) => {\n    \"msg\": \"x\"\n}\nskipping: [a] => (item=y) \n"
+        ),
         "{text}"
     );
     let text = shown(
@@ -227,7 +263,12 @@ fn what_no_log_hides_is_said_to_be_hidden() {
     let one = task(1, "one", "command");
     let hidden = TaskEnded {
         secret: true,
-        ..ended("a", &one, Status::Failed, json!({"changed": true, "msg": "s3cret"}))
+        ..ended(
+            "a",
+            &one,
+            Status::Failed,
+            json!({"changed": true, "msg": "s3cret"}),
+        )
     };
     let text = shown(
         Look::plain(),
@@ -260,7 +301,9 @@ fn an_included_file_is_told_once_for_all_its_hosts() {
             included("b", Some("1")),
             leaves("a"),
             leaves("b"),
-            Event::RunEnded { took: Duration::ZERO },
+            Event::RunEnded {
+                took: Duration::ZERO,
+            },
             begins(&["a"], Strategy::Linear),
         ],
     );
@@ -280,12 +323,20 @@ fn a_host_that_cannot_be_reached_is_told_and_counted() {
         begins(&["a", "b"], Strategy::Linear),
         Event::HostEnded {
             host: "a".to_owned(),
-            end: HostEnd::Unreachable { message: "no route".to_owned() },
+            end: HostEnd::Unreachable {
+                message: "no route".to_owned(),
+            },
         },
         event(ended("b", &one, Status::Failed, json!({"msg": "no"}))),
-        Event::HostEnded { host: "b".to_owned(), end: HostEnd::Failed { undone: None } },
+        Event::HostEnded {
+            host: "b".to_owned(),
+            end: HostEnd::Failed { undone: None },
+        },
     ];
-    let lines: Vec<Line> = events.iter().flat_map(|event| ansible.take(event)).collect();
+    let lines: Vec<Line> = events
+        .iter()
+        .flat_map(|event| ansible.take(event))
+        .collect();
     assert!(
         text(&lines).contains(
             "fatal: [a]: UNREACHABLE! => {\"changed\": false, \"msg\": \"no route\", \"unreachable\": true}\n"
@@ -293,7 +344,12 @@ fn a_host_that_cannot_be_reached_is_told_and_counted() {
         "{lines:?}"
     );
     let recap = text(&ansible.finish());
-    assert!(recap.contains("a                          : ok=0    changed=0    unreachable=1    failed=0 "), "{recap}");
+    assert!(
+        recap.contains(
+            "a                          : ok=0    changed=0    unreachable=1    failed=0 "
+        ),
+        "{recap}"
+    );
 }
 
 fn adhoc(callback: Callback, ended: TaskEnded) -> String {
@@ -304,7 +360,14 @@ fn adhoc(callback: Callback, ended: TaskEnded) -> String {
 #[test]
 fn one_module_shows_its_result_or_what_the_command_printed() {
     let ping = task(1, "ping", "ping");
-    let pong = || ended("a", &ping, Status::Ok, json!({"ping": "pong", "changed": false}));
+    let pong = || {
+        ended(
+            "a",
+            &ping,
+            Status::Ok,
+            json!({"ping": "pong", "changed": false}),
+        )
+    };
     assert_eq!(
         adhoc(Callback::Minimal, pong()),
         "a | SUCCESS => {\n    \"changed\": false,\n    \"ping\": \"pong\"\n}\n"
@@ -316,7 +379,10 @@ fn one_module_shows_its_result_or_what_the_command_printed() {
     let command = task(1, "command", "ansible.builtin.command");
     let result = json!({"rc": 0, "stdout": "hi", "stderr": "", "changed": true, "msg": ""});
     let ran = || ended("a", &command, Status::Changed, result.clone());
-    assert_eq!(adhoc(Callback::Minimal, ran()), "a | CHANGED | rc=0 >>\nhi\n");
+    assert_eq!(
+        adhoc(Callback::Minimal, ran()),
+        "a | CHANGED | rc=0 >>\nhi\n"
+    );
     assert_eq!(
         adhoc(Callback::OneLine, ran()),
         "a | CHANGED | rc=0 | (stdout) hi\n"

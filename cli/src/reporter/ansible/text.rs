@@ -96,7 +96,8 @@ impl Text {
                 let name = title(task);
                 // Ansible does not count the last one.
                 let left = left.saturating_sub(1);
-                let mut text = format!("FAILED - RETRYING: [{host}]: {name} ({left} retries left).");
+                let mut text =
+                    format!("FAILED - RETRYING: [{host}]: {name} ({left} retries left).");
                 if self.look.format.verbose > 2 {
                     text.push_str(&format!(
                         "Result was: {}",
@@ -206,9 +207,10 @@ impl Text {
 
     /// Begins a task, unless it is the one that is being shown.
     fn task(&mut self, task: &Arc<TaskInfo>) {
-        let same = self.shown.as_ref().is_some_and(|shown| {
-            shown.position == task.position && shown.id == task.id
-        });
+        let same = self
+            .shown
+            .as_ref()
+            .is_some_and(|shown| shown.position == task.position && shown.id == task.id);
         if same {
             return;
         }
@@ -289,7 +291,11 @@ impl Text {
             let text = diff::of_result(&ended.result, self.look.context);
             match ended.item {
                 // Those of a loop are shown behind all its items.
-                Some(_) => self.diffs.entry(ended.host.clone()).or_default().push_str(&text),
+                Some(_) => self
+                    .diffs
+                    .entry(ended.host.clone())
+                    .or_default()
+                    .push_str(&text),
                 None => self.diff(ended, &text),
             }
         }
@@ -347,10 +353,7 @@ impl Text {
     /// What is said of a loop as a whole, behind its items.
     fn loop_ended(&mut self, ended: &TaskEnded, whole: Whole) {
         if !whole.ran && self.look.skipped {
-            self.say(
-                Some(Color::Cyan),
-                &format!("skipping: [{}]", label(ended)),
-            );
+            self.say(Some(Color::Cyan), &format!("skipping: [{}]", label(ended)));
         } else if whole.failed && short_name(&ended.task.module) == "debug" {
             let result = result::written(
                 &json!({"msg": "One or more items failed"}),
@@ -531,17 +534,30 @@ pub(super) fn error_text(ended: &TaskEnded) -> String {
     if let Some(whole) = result::diagnosis(&ended.result) {
         return format!("Task failed: {whole}");
     }
-    let message = ended.result.get("msg").map_or("unknown error".into(), |msg| match msg {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    });
+    let message = ended
+        .result
+        .get("msg")
+        .map_or("unknown error".into(), |msg| match msg {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        });
     if ended.unreachable || message.starts_with("Task failed") {
         let bare = message.strip_prefix("Task failed: ").unwrap_or(&message);
         return format!("Task failed: {bare}");
     }
     let who = match short_name(&ended.task.module) {
-        "assert" | "debug" | "fail" | "set_fact" | "include_vars" | "template" | "pause"
-        | "add_host" | "group_by" | "set_stats" | "fetch" | "validate_argument_spec" => "Action",
+        "assert"
+        | "debug"
+        | "fail"
+        | "set_fact"
+        | "include_vars"
+        | "template"
+        | "pause"
+        | "add_host"
+        | "group_by"
+        | "set_stats"
+        | "fetch"
+        | "validate_argument_spec" => "Action",
         module if is_include(module) => return message,
         _ => "Module",
     };

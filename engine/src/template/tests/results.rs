@@ -1,9 +1,9 @@
 //! Tests of what a task registered.
 
 use minijinja::value::ValueKind;
-use minijinja::{Error, Value};
+use minijinja::{Error, State, Value};
 
-use crate::template::given::{Test, failed};
+use crate::template::given::{Given, Test, failed};
 use crate::template::poison;
 use crate::template::python::text;
 
@@ -20,6 +20,13 @@ pub(super) const LENIENT: &[Test] = &[Test {
     },
 }];
 
+/// Whether a text may be taken for a template. Ansible has this test for its own test suite only; of its tags there is
+/// one here.
+fn tagged_with(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<bool, Error> {
+    let tag = given.text(0, "")?;
+    Ok(tag == "TrustedAsTemplate" && value.is_safe())
+}
+
 pub(super) const TESTS: &[Test] = &[
     Test {
         names: "failed failure",
@@ -35,6 +42,11 @@ pub(super) const TESTS: &[Test] = &[
         names: "changed change",
         parameters: "",
         run: |_, value, _| changed(value),
+    },
+    Test {
+        names: "ansible._protomatter.tagged_with",
+        parameters: "tag",
+        run: tagged_with,
     },
     Test {
         names: "unreachable",
