@@ -63,7 +63,20 @@ impl Inventory {
         members: &[(String, String)],
         parents: &[String],
     ) -> Result<(), Vec<Diagnostic>> {
+        // This machine need not be written down; in a group it is one host among others.
+        let implicit: Vec<(String, Node)> = members
+            .iter()
+            .filter_map(|(name, _)| self.implicit_localhost(name))
+            .filter_map(|host| {
+                let local = host.vars.get("ansible_connection")?;
+                Some((host.name.clone(), local.value.clone()))
+            })
+            .collect();
         self.change(|graph| {
+            for (name, local) in implicit {
+                let host = graph.host(&name, None, None);
+                graph.set_host_var(host, "ansible_connection", local);
+            }
             for (host, group) in members {
                 let Some(host) = graph.hosts.get_index_of(host) else {
                     return Err(placeless(

@@ -363,7 +363,13 @@ impl Reader<'_> {
             rolespec_validate: true,
             params: Arc::default(),
         };
-        let flag = |key: &str| call.arguments.get(key).and_then(super::check::truth);
+        let mut flag = |key: &str| {
+            let node = call.arguments.get(key)?;
+            super::check::truth(node).or_else(|| {
+                let text = self.rendered(node, known)?;
+                super::check::truth(&Node::string(&text, &node.span))
+            })
+        };
         Some(RoleCall {
             public: flag("public"),
             allow_duplicates: flag("allow_duplicates"),

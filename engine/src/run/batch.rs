@@ -7,7 +7,6 @@ use std::{
 
 use tokio::sync::watch;
 
-use super::state::Change;
 use crate::event::Strategy;
 
 /// The hosts of a play, or of one batch of it.
@@ -37,9 +36,8 @@ struct Progress {
 }
 
 /// What a task that is run once for all hosts came to.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Once {
-    pub(super) changes: Vec<Change>,
     pub(super) failed: bool,
     /// It ended the play.
     pub(super) ended: bool,

@@ -74,6 +74,8 @@ pub(super) enum Settled<T> {
 /// A task that cannot be sent, and why.
 pub(super) enum Unfit {
     Problem(String),
+    /// What nothing in the play can make up for: the play itself is wrong.
+    Broken(String),
     /// A problem with more to say than a text.
     Failed(Box<serde_json::Value>),
     Unknown(Vec<String>),
@@ -217,6 +219,15 @@ impl Host {
                 return self
                     .ended(task, info, Status::Unknown, result, false, false)
                     .await;
+            }
+            Unfit::Broken(message) => {
+                self.drain().await?;
+                let result = json!({
+                    "changed": false, "failed": true, "rescuable": false, "msg": message,
+                });
+                let ended = self.bare_end(info, Status::Failed, result);
+                self.tell(vec![Event::TaskEnded(Box::new(ended))]).await;
+                return Err(Stop::Broken);
             }
             Unfit::Problem(message) => {
                 json!({"changed": false, "failed": true, "msg": message})
@@ -470,7 +481,8 @@ impl Host {
         }
     }
 
-    async fn skipped(
+    /// A task that is left out.
+    pub(super) async fn skipped(
         &mut self,
         task: &Arc<Task>,
         scope: &HostScope,

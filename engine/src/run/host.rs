@@ -90,6 +90,8 @@ pub(super) struct Failure {
 pub(super) enum Stop {
     /// A task failed, and was told.
     Failed,
+    /// The same, and no `rescue` or `always` makes up for it.
+    Broken,
     /// The host could not be reached for a task, which was told.
     Unreachable(String),
     /// `meta: end_host`, `end_play`, `end_batch`.
@@ -377,7 +379,7 @@ impl Host {
 impl std::fmt::Display for Stop {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Failed => f.write_str("a task failed"),
+            Self::Failed | Self::Broken => f.write_str("a task failed"),
             Self::Ended => f.write_str("the play ended here"),
             Self::RoleEnded => f.write_str("the role ended here"),
             Self::Lost(why) | Self::Unreachable(why) => f.write_str(why),

@@ -39,16 +39,18 @@ impl Host {
         };
         let Some(items) = items.filter(|items| !items.is_empty()) else {
             let result = json!({"changed": false, "skipped": true, "skip_reason": "Conditional result was False"});
-            return self
-                .ended(task, &info, Status::Skipped, result, false, false)
-                .await;
+            return self.skipped(task, &scope, &info, result).await;
         };
         let (mut ready, mut failed) = (Vec::new(), false);
+        let mut results = Vec::new();
         for (index, (value, scope)) in items.into_iter().enumerate() {
             let item = value.map(|(_, label)| label);
             match self.read_in(play, task, &info, &scope, index, item).await {
-                Ok(Some(included)) => ready.push((index, scope, included)),
-                Ok(None) => {}
+                Ok(Ok(included)) => {
+                    results.push(json!({"changed": false, "failed": false, "include": true}));
+                    ready.push((index, scope, included));
+                }
+                Ok(Err(skipped)) => results.push(skipped),
                 Err(unfit) => {
                     self.unfit(task, &scope, &info, unfit).await?;
                     failed = true;
@@ -56,9 +58,11 @@ impl Host {
             }
         }
         if let (Some(name), false) = (&task.register, failed) {
-            let result = match ready.is_empty() {
-                true => json!({"changed": false, "failed": false, "skipped": true}),
-                false => json!({"changed": false, "failed": false, "include": true}),
+            let result = match task.r#loop.is_some() {
+                true => json!({
+                    "changed": false, "failed": false, "skipped": ready.is_empty(), "results": results,
+                }),
+                false => results.pop().unwrap_or_default(),
             };
             let value = super::content::from_json(&result);
             scope
@@ -85,7 +89,7 @@ impl Host {
         Ok(())
     }
 
-    /// Reads what is included for one item; none where its condition does not hold.
+    /// Reads what is included for one item; the result of one whose condition does not hold.
     async fn read_in(
         &mut self,
         play: &PlayContext,
@@ -94,21 +98,21 @@ impl Host {
         scope: &HostScope,
         index: usize,
         item: Option<String>,
-    ) -> Result<Option<Included>, Unfit> {
+    ) -> Result<Result<Included, serde_json::Value>, Unfit> {
         let Action::Include {
             include, arguments, ..
         } = &task.action
         else {
-            return Ok(None);
+            return Ok(Err(json!({"changed": false, "skipped": true})));
         };
         if let Some(condition) = self.all_true(&task.directives.when, scope).await? {
             let result = json!({
                 "changed": false, "skipped": true, "skip_reason": "Conditional result was False",
                 "false_condition": condition.raw().trim(),
             });
-            self.ended(task, info, Status::Skipped, result, false, false)
+            self.ended(task, info, Status::Skipped, result.clone(), false, false)
                 .await?;
-            return Ok(None);
+            return Ok(Err(result));
         }
         if self.place.len() > DEPTH {
             return Err(Unfit::Problem(format!(
@@ -130,9 +134,17 @@ impl Host {
                 let Some(name) = name.filter(|name| !name.is_empty()) else {
                     return Err(no_file(task));
                 };
-                let (path, steps) = books
-                    .tasks(&name, task, &around)
-                    .map_err(|problems| unread(&problems))?;
+                let read = books.tasks(&name, task, &around);
+                let (path, steps) = read.map_err(|problems| {
+                    let missing = |problem: &Diagnostic| {
+                        problem.message.contains("Could not find or access")
+                    };
+                    // A file that is not there is a failure like any other; one that makes no sense is not rescued from.
+                    match (problems.iter().all(missing), unread(&problems)) {
+                        (false, Unfit::Problem(text)) => Unfit::Broken(text),
+                        (_, unfit) => unfit,
+                    }
+                })?;
                 (path.display().to_string(), Included::Tasks(steps))
             }
             Include::Role => {
@@ -154,7 +166,7 @@ impl Host {
             item: item.filter(|_| !self.shared.settings.no_log),
         }])
         .await;
-        Ok(Some(included))
+        Ok(Ok(included))
     }
 
     /// The handlers of an included role can be notified from now on, and what is public of it is seen.

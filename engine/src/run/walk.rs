@@ -309,7 +309,7 @@ impl Host {
             place.push(BEHIND);
             place
         };
-        let failed = matches!(gone, Err(Stop::Failed | Stop::Unreachable(_)));
+        let failed = matches!(gone, Err(Stop::Failed | Stop::Broken | Stop::Unreachable(_)));
         if failed {
             self.batch.count_failure(&self.name);
         }
@@ -356,7 +356,19 @@ impl Host {
         let batch = Arc::clone(&self.batch);
         let place = self.place.clone();
         let once = match batch.once(&self.name, &place).await {
+            Turn::Reader(_) if matches!(task.action, Action::Include { .. }) => {
+                // What is included may itself be run once for all hosts.
+                self.place.push(BEHIND);
+                let gathered = self.gather().await;
+                self.place.pop();
+                return gathered;
+            }
             Turn::Reader(once) => once,
+            // What is included is for the one host that includes it.
+            Turn::Doer if matches!(task.action, Action::Include { .. }) => {
+                batch.done_once(&place, Once::default());
+                return self.act(play, task).await;
+            }
             Turn::Doer => {
                 let state = self.shared.state(&self.name);
                 state.begin_record();
@@ -364,18 +376,20 @@ impl Host {
                 if gone.is_ok() {
                     gone = self.drain().await;
                 }
+                let changes = state.end_record();
+                for other in batch.alive().iter().filter(|other| **other != self.name) {
+                    self.shared.state(other).replay(&changes);
+                }
                 batch.done_once(
                     &place,
                     Once {
-                        changes: state.end_record(),
-                        failed: matches!(gone, Err(Stop::Failed | Stop::Unreachable(_))),
+                        failed: matches!(gone, Err(Stop::Failed | Stop::Broken | Stop::Unreachable(_))),
                         ended: matches!(gone, Err(Stop::Ended)),
                     },
                 );
                 return gone;
             }
         };
-        self.shared.state(&self.name).replay(&once.changes);
         match (once.failed, once.ended) {
             (true, _) => Err(Stop::Failed),
             (_, true) => Err(Stop::Ended),

@@ -48,6 +48,9 @@ impl Way {
             }
         };
         let mut gone = self.sections(&context).await;
+        if matches!(gone, Err(Stop::Broken)) {
+            gone = Err(Stop::Failed);
+        }
         if matches!(gone, Err(Stop::Failed)) && self.forces_handlers(&context) {
             gone = self.handlers_by_force(&context).await.and(gone);
         }
@@ -58,7 +61,7 @@ impl Way {
         let out = !matches!(gone, Ok(()) | Err(Stop::Ended | Stop::RoleEnded));
         let end = match gone {
             Ok(()) | Err(Stop::Ended | Stop::RoleEnded) => Ok(()),
-            Err(Stop::Failed) => Err(self.undone(interrupted).await),
+            Err(Stop::Failed | Stop::Broken) => Err(self.undone(interrupted).await),
             Err(Stop::Unreachable(message)) => Err(HostEnd::Unreachable { message }),
             Err(Stop::Refused(end)) => Err(end),
             Err(Stop::Lost(why)) => {

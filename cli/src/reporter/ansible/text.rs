@@ -347,7 +347,10 @@ impl Text {
             true => Color::BrightRed,
             false => Color::Red,
         };
-        self.say_failure(color, &line);
+        // Where the play itself is wrong, Ansible says only why.
+        if ended.result.get("rescuable") != Some(&Value::Bool(false)) {
+            self.say_failure(color, &line);
+        }
     }
 
     /// What is said of a loop as a whole, behind its items.
@@ -370,6 +373,13 @@ impl Text {
     /// The message with the lines around the task, above a failure.
     fn error(&mut self, ended: &TaskEnded) {
         let mut text = format!("[ERROR]: {}", error_text(ended));
+        // Places are whole paths here, as in Ansible's own messages.
+        let directory = self.look.directory.display();
+        if let Some((said, place)) = text.split_once(" --> ")
+            && !place.starts_with('/')
+        {
+            text = format!("{said} --> {directory}/{place}");
+        }
         // A mistake that was found here shows its own place.
         if result::diagnosis(&ended.result).is_some() {
             text.push('\n');
