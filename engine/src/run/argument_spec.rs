@@ -132,7 +132,7 @@ fn check(spec: &Fields, rules: &Fields, given: &Fields, path: &[&str], errors: &
             known.join(", ")
         ));
     }
-    let missing: Vec<&str> = spec
+    let mut missing: Vec<&str> = spec
         .iter()
         .filter(|(name, own)| {
             own.get("required") == Some(&Value::Bool(true)) && !values.contains_key(*name)
@@ -140,6 +140,7 @@ fn check(spec: &Fields, rules: &Fields, given: &Fields, path: &[&str], errors: &
         .map(|(name, _)| name.as_str())
         .collect();
     if !missing.is_empty() {
+        missing.sort_unstable();
         errors.push(format!(
             "missing required arguments: {}{within}",
             missing.join(", ")

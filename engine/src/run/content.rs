@@ -173,6 +173,10 @@ async fn render(
         ("template_fullpath", Value::from(path.display().to_string())),
         ("template_destpath", dest),
         ("ansible_managed", Value::from("Ansible managed")),
+        ("template_host", Value::from(hostname())),
+        ("template_uid", Value::from(owner(path))),
+        ("template_mtime", Value::from(changed_at(path))),
+        ("template_run_date", Value::from(written_at(jiff::Timestamp::now()))),
     ]
     .map(|(name, value)| (name.to_owned(), value))
     .into();
@@ -189,6 +193,43 @@ async fn render(
         Settled::Known(text) => Ok(text),
         Settled::Unknown(because) => Err(Unfit::Unknown(because)),
     }
+}
+
+/// The controller's name, as templates may show it.
+fn hostname() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/hostname")
+        .map(|name| name.trim().to_owned())
+        .unwrap_or_default()
+}
+
+/// The owner of a template: the name, or the number where it has none.
+fn owner(path: &Path) -> String {
+    use std::os::unix::fs::MetadataExt;
+    let Ok(metadata) = path.metadata() else {
+        return String::new();
+    };
+    let number = metadata.uid().to_string();
+    let accounts = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let name = accounts.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)? == number).then(|| name.to_owned())
+    });
+    name.unwrap_or(number)
+}
+
+fn changed_at(path: &Path) -> String {
+    let changed = path.metadata().and_then(|metadata| metadata.modified());
+    changed
+        .ok()
+        .and_then(|time| jiff::Timestamp::try_from(time).ok())
+        .map(written_at)
+        .unwrap_or_default()
+}
+
+/// As Python prints a time without a zone.
+fn written_at(time: jiff::Timestamp) -> String {
+    time.strftime("%Y-%m-%d %H:%M:%S.%f").to_string()
 }
 
 /// `mode: preserve` takes the mode of the controller's file.

@@ -29,6 +29,7 @@ use crate::{
     inventory::Inventory,
     playbook::{Action, LocalAction, Play, Task, wrong_argument},
     template::{EvalError, Evaluated, is_omit},
+    transport,
     variables::{Scope, Variable},
 };
 
@@ -192,6 +193,8 @@ impl Host {
         let info = self.info(task, &scope);
         let prepared = Box::pin(self.prepare(play, task, &scope, &info, only_if)).await;
         match prepared {
+            // What is done on this machine may make files that the next task reads here; there is no line to wait for.
+            Ok(()) if play.reach.address.kind == transport::Kind::Local => self.drain().await,
             Ok(()) => Ok(()),
             Err(unfit) => self.unfit(task, &scope, &info, unfit).await,
         }
@@ -592,9 +595,25 @@ impl Host {
                     action.name()
                 )));
             }
-            Action::Local { action, span, .. } => Work::Local(
-                local::act(self, *action, &written, span, play, task, scope, &terms).await?,
-            ),
+            Action::Local { action, span, .. } => {
+                let limit = terms.timeout_s;
+                let acting = local::act(self, *action, &written, span, play, task, scope, &terms);
+                Work::Local(match limit {
+                    0 => acting.await?,
+                    _ => {
+                        let patience = std::time::Duration::from_secs(limit.into());
+                        match tokio::time::timeout(patience, acting).await {
+                            Ok(done) => done?,
+                            Err(_) => {
+                                return Err(Unfit::Failed(Box::new(json!({
+                                    "changed": false, "failed": true, "timedout": {"period": limit},
+                                    "msg": format!("Timed out after {limit} second(s)"),
+                                }))));
+                            }
+                        }
+                    }
+                })
+            }
             Action::External { module, .. } => {
                 let args = self.arguments(&written, scope).await?;
                 Work::Calls(vec![self.external_call(task, module, args, scope, &terms)?])

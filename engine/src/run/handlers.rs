@@ -35,7 +35,8 @@ impl Host {
         let state = self.shared.state(&self.name);
         for handler in &handlers {
             let key = play.handler_key(self, handler);
-            if state.take_notified_before(&key) {
+            // Ansible forgets what a run left undone.
+            if !self.shared.settings.as_ansible && state.take_notified_before(&key) {
                 self.notified.insert(key);
             }
         }

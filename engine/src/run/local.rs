@@ -111,6 +111,21 @@ pub(super) async fn list(
     Ok(Some(words))
 }
 
+/// A name that a variable can have, where it comes of a template.
+fn valid_name(name: &str) -> Result<(), Unfit> {
+    let mut letters = name.chars();
+    let sound = letters
+        .next()
+        .is_some_and(|letter| letter.is_ascii_alphabetic() || letter == '_')
+        && letters.all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
+    match sound {
+        true => Ok(()),
+        false => Err(Unfit::Problem(format!(
+            "Invalid variable name '{name}': letters, digits and `_`, and no digit first"
+        ))),
+    }
+}
+
 /// `set_stats`
 async fn set_stats(
     host: &mut Host,
@@ -125,6 +140,9 @@ async fn set_stats(
                 "The 'data' option needs to be a dictionary/hash".to_owned(),
             ));
         };
+        for name in fields.keys() {
+            valid_name(name)?;
+        }
         data.extend(fields.clone());
     }
     let per_host = host.flag(arguments.get("per_host"), scope).await? == Some(true);
@@ -234,6 +252,7 @@ async fn set_fact(
             .known(&Node::string(name, &node.span), scope)
             .await?
             .to_string();
+        valid_name(name)?;
         match host.value(node, scope).await? {
             Settled::Known(value) => {
                 facts.insert(name.clone(), to_json(&value));

@@ -27,6 +27,13 @@ pub(super) async fn add_host(
             "name, host or hostname needs to be provided".to_owned(),
         ));
     };
+    // A port may stand behind the name.
+    let (name, port) = match name.rsplit_once(':') {
+        Some((bare, port)) if !bare.contains(':') && port.parse::<u16>().is_ok() => {
+            (bare.to_owned(), port.parse::<u16>().ok())
+        }
+        _ => (name, None),
+    };
     let mut groups = Vec::new();
     for key in ["groups", "groupname", "group"] {
         groups.extend(list(host, arguments, key, scope).await?.unwrap_or_default());
@@ -38,6 +45,14 @@ pub(super) async fn add_host(
         let value = host.known(node, scope).await?;
         shown.insert(key.clone(), super::content::to_json(&value));
         vars.insert(key.clone(), data_node(&value, node));
+    }
+    if let Some(port) = port {
+        let place = arguments.values().next().map(|node| node.span.clone());
+        shown.insert("ansible_ssh_port".to_owned(), port.into());
+        if let Some(span) = place {
+            let node = Node::from_json(&port.into(), &span);
+            vars.insert("ansible_ssh_port".to_owned(), node);
+        }
     }
     let inventory = host.shared.inventory();
     let is_new = inventory.host(&name).is_none_or(|known| {
@@ -83,7 +98,11 @@ pub(super) async fn group_by(
     let inventory = host.shared.inventory();
     let is_new = inventory
         .host(&host.name)
-        .is_none_or(|known| !inventory.group_names(known).contains(&group.as_str()));
+        .is_none_or(|known| {
+            let own = inventory.group_names(known);
+            let mut wanted = parents.iter().filter(|parent| *parent != "all");
+            !own.contains(&group.as_str()) || wanted.any(|parent| !own.contains(&parent.as_str()))
+        });
     if is_new {
         let members = [(host.name.clone(), group.clone())];
         host.shared

@@ -135,7 +135,11 @@ fn magic(role: &Role) -> BTreeMap<String, Value> {
     let values = values.into_iter().map(|(name, value)| (name.to_owned(), value));
     let collection =
         collection.map(|name| ("ansible_collection_name".to_owned(), Value::from(name)));
-    values.chain(collection).collect()
+    let has_parents = !role.parents.is_empty();
+    let of_parents = move |(name, _): &(String, Value)| {
+        has_parents || !name.starts_with("ansible_parent_role")
+    };
+    values.chain(collection).filter(of_parents).collect()
 }
 
 impl Scope for HostScope {

@@ -224,8 +224,11 @@ impl Shared {
                 .iter()
                 .map(|role| Value::from(role.name.as_str()))
                 .collect();
+            let below = play.roles.iter().flat_map(|role| &role.dependencies);
+            let all = play.roles.iter().map(|role| &role.name).chain(below);
+            let all: std::collections::BTreeSet<&str> = all.map(String::as_str).collect();
+            add("ansible_role_names", all.into_iter().map(Value::from).collect());
             add("role_names", roles.clone());
-            add("ansible_role_names", roles.clone());
             add("ansible_play_role_names", roles);
             written.push(Arc::clone(&play.vars));
             written.extend(play.imported.iter().cloned());

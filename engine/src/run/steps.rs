@@ -60,7 +60,7 @@ impl Host {
         };
         flight.returns = true;
         flight.judged = true;
-        let (count, looped) = (items.len(), flight.looped);
+        let looped = flight.looped;
         for (index, (value, scope)) in items.into_iter().enumerate() {
             if let (Some(r#loop), true) = (&task.r#loop, index > 0)
                 && let Some(seconds) = self.number(r#loop.pause.as_ref(), &scope).await?
@@ -91,7 +91,23 @@ impl Host {
                 }
                 (None, None) => continue,
             };
+            let mut end = end;
             let result = from_json(&serde_json::from_str(&end.result.0).unwrap_or_default());
+            let breaks = match self.breaks(task, &scope, result).await {
+                Err(Unfit::Problem(why)) => {
+                    let failed = end.status == Status::Failed;
+                    if failed {
+                        add(&mut end, "break_when_suppressed_exception", "(traceback unavailable)".into());
+                    } else {
+                        add(&mut end, "msg", format!("A 'break_when' expression failed: {why}").into());
+                        add(&mut end, "failed", true.into());
+                        end.status = Status::Failed;
+                    }
+                    add(&mut end, "break_when_result", why.into());
+                    true
+                }
+                breaks => breaks?,
+            };
             flight.items.push(Item {
                 value,
                 scope: scope.clone(),
@@ -99,7 +115,7 @@ impl Host {
                 judged: true,
                 invocation: None,
             });
-            if index + 1 < count && self.breaks(task, &scope, result).await? {
+            if breaks {
                 break;
             }
         }

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     event::Event,
-    playbook::Task,
+    playbook::{Action, Task},
     template::{Evaluated, is_omit},
 };
 
@@ -40,6 +40,11 @@ impl Terms {
             Some(user) => As::User(user.to_owned()),
         }
     }
+}
+
+/// Whether a task gathers facts.
+fn gathers(task: &Task) -> bool {
+    matches!(&task.action, Action::Module { module, .. } if module.name == "setup")
 }
 
 /// A value as yes or no, in all spellings that Ansible knows.
@@ -113,7 +118,11 @@ impl Host {
         let directives = &task.directives;
         let mut environment: Vec<(String, String)> = Vec::new();
         for node in &directives.environment {
-            let value = self.known(node, scope).await?;
+            let value = match self.known(node, scope).await {
+                // What facts are to tell cannot be known while they are gathered.
+                Err(Unfit::Problem(_)) if gathers(task) => self.known_entries(node, scope).await?,
+                value => value?,
+            };
             let parts = match value.kind() {
                 ValueKind::Seq => value.try_iter().map(Iterator::collect).unwrap_or_default(),
                 _ => vec![value],
@@ -121,6 +130,9 @@ impl Host {
             for part in parts {
                 for name in part.try_iter().into_iter().flatten() {
                     let text = part.get_item(&name).unwrap_or_default();
+                    if is_omit(&text) {
+                        continue;
+                    }
                     environment.retain(|(own, _)| *own != name.to_string());
                     environment.push((name.to_string(), text.to_string()));
                 }
@@ -154,6 +166,19 @@ impl Host {
             background_s: background.map(whole),
             notify: self.notifications(play, task, scope).await?,
         })
+    }
+
+    /// Those entries of a mapping that can be known.
+    async fn known_entries(&mut self, node: &Node, scope: &HostScope) -> Result<Value, Unfit> {
+        let mut known = Vec::new();
+        for (key, value) in node.as_map().into_iter().flat_map(fleet_yaml::Map::iter) {
+            match self.known(value, scope).await {
+                Ok(value) => known.push((Value::from(key.scalar_text().unwrap_or_default().as_ref()), value)),
+                Err(Unfit::Stop(stop)) => return Err(Unfit::Stop(stop)),
+                Err(_) => {}
+            }
+        }
+        Ok(Value::from_pairs(known))
     }
 
     /// The user that a task is done as; none where it is the one who logged in.
@@ -229,24 +254,23 @@ impl Host {
             Ok(Evaluated::Known(value)) => Some(value),
             _ => None,
         };
+        let of_role = |handler: &Arc<Task>, title: &str| {
+            handler.directives.role.as_ref().is_some_and(|role| {
+                let short = role.name.rsplit('.').next().unwrap_or_default();
+                [role.name.as_str(), short]
+                    .iter()
+                    .any(|role| name == format!("{role} : {title}"))
+            })
+        };
         let named = |handler: &&&Arc<Task>| {
             let title = handler.name.as_ref().and_then(&rendered);
             let title = title.map_or_else(|| handler.title().to_owned(), |title| title.to_string());
-            let full = handler
-                .directives
-                .role
-                .as_ref()
-                .is_some_and(|role| {
-                    let short = role.name.rsplit('.').next().unwrap_or_default();
-                    [role.name.as_str(), short]
-                        .iter()
-                        .any(|role| name == format!("{role} : {title}"))
-                });
-            title == name || full
+            title == name || of_role(handler, &title)
         };
         let listens = |handler: &Arc<Task>| {
             handler.listen.iter().filter_map(&rendered).any(|listened| {
                 listened.as_str() == Some(name)
+                    || listened.as_str().is_some_and(|title| of_role(handler, title))
                     || listened.kind() == ValueKind::Seq
                         && listened
                             .try_iter()
@@ -255,7 +279,16 @@ impl Host {
                             .any(|listened| listened.as_str() == Some(name))
             })
         };
-        let last = handlers.iter().rev().find(named).map(|last| last.id);
+        // Of lists of handlers the last counts: the play's own hides a role's. Within one list it is the first.
+        let list = |handler: &Arc<Task>| {
+            let role = handler.directives.role.as_ref().map(|role| role.instance);
+            (role, handler.span.source.name.clone())
+        };
+        let last_list = handlers.iter().rev().find(named).map(|last| list(last));
+        let mut of_list = handlers.iter().filter(named);
+        let last = of_list
+            .find(|handler| Some(list(handler)) == last_list)
+            .map(|first| first.id);
         let answers = |handler: &&&Arc<Task>| Some(handler.id) == last || listens(handler);
         let answering = handlers.iter().filter(answers);
         answering

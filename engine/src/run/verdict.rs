@@ -95,11 +95,41 @@ pub(super) fn judge(shared: &Shared, host: &str, flight: Flight) -> Judged {
     if judged.failed {
         judged.result = failed_result(&flight, &results);
     }
+    let state = Arc::clone(&flight.scope.state);
     if let Some(name) = &flight.task.register {
-        let state = Arc::clone(&flight.scope.state);
         state.set(name, registered(&flight, results, unknown));
+    } else if !flight.task.projections.is_empty() {
+        let whole = registered(&flight, results, unknown);
+        project(shared, &flight, whole);
     }
     judged
+}
+
+/// `register` as a mapping: each variable is what its expression says of the result.
+fn project(shared: &Shared, flight: &Flight, whole: Variable) {
+    let key = if flight.looped { "loop_result" } else { "result" };
+    let mut scope = match whole {
+        Variable::Data(value) => {
+            let about = Value::from_pairs([(key, value)]);
+            flight.scope.with("_task", Variable::Data(about))
+        }
+        other => flight.scope.with("_task", other),
+    };
+    for (name, node) in flight.task.projections.iter() {
+        let seen = scope.shared();
+        let value = match node.as_str() {
+            Some(text) => shared.templar.expression(text, &node.span, &seen),
+            None => shared.templar.value(node, &seen),
+        };
+        let variable = match value {
+            Ok(Evaluated::Known(value)) => Variable::Data(value),
+            Ok(_) => Variable::Unknown,
+            // Using it says what is wrong with it.
+            Err(_) => Variable::Written(node.clone()),
+        };
+        flight.scope.state.set(name, variable.clone());
+        scope = scope.with(name, variable);
+    }
 }
 
 /// What an item is shown as: its label may look at its result.
@@ -195,6 +225,10 @@ pub(super) fn item_verdict(
     let mut scope = item.scope.clone();
     if let Some(name) = &flight.task.register {
         scope = scope.with(name, Variable::Data(seen(status, result.clone())));
+    }
+    if !flight.task.projections.is_empty() {
+        let about = Value::from_pairs([("result", seen(status, result.clone()))]);
+        scope = scope.with("_task", Variable::Data(about));
     }
     // The conditions see the result as `register` will.
     let all = |conditions: &[fleet_yaml::Node]| -> Result<bool, String> {

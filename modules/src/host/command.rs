@@ -25,8 +25,7 @@ impl Host {
             return Ok(None);
         }
         let run = |host: &mut Self| {
-            // Without a directory of its own a command starts where its user would.
-            let home = || Some(host.task.user.home.clone()).filter(|home| home.is_dir());
+            let home = || host.starting_place();
             let process = Process {
                 argv: &command.argv,
                 chdir: command.chdir.clone().or_else(home),

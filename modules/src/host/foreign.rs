@@ -105,7 +105,7 @@ impl Host {
     /// # Errors
     /// When it cannot be started, or is not done in time.
     pub fn rehearse(&self, command: &Command) -> Result<Output, Fault> {
-        let home = || Some(self.task.user.home.clone()).filter(|home| home.is_dir());
+        let home = || self.starting_place();
         self.process(Process {
             argv: &command.argv,
             chdir: command.chdir.clone().or_else(home),

@@ -19,6 +19,7 @@ pub use fleet_wire::{AccountLine, Entry, Meta, SettingKind, UnitAction};
 pub use foreign::{Private, Verdict};
 pub use inode::Time;
 pub use packages::{Managed, PackageChange, PackageTo};
+pub(crate) use process::search_path;
 pub use process::{Command, Output, words};
 pub use put::{Put, To, Validate};
 pub use script::Script;

@@ -22,10 +22,9 @@ pub(super) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin
 
 /// What the login has in its PATH, and what it lacks of the usual directories behind that: `sysctl` and its like are in
 /// `/usr/sbin`, which a plain user's has not.
-fn path() -> String {
-    let own = std::env::var("PATH").unwrap_or_default();
+pub(crate) fn search_path(own: &str) -> String {
     let lacks = |dir: &&str| !own.split(':').any(|known| known == *dir);
-    let own = (!own.is_empty()).then_some(own.as_str());
+    let own = (!own.is_empty()).then_some(own);
     let dirs: Vec<&str> = own
         .into_iter()
         .chain(PATH.split(':').filter(lacks))
@@ -131,7 +130,7 @@ impl Process<'_> {
         let mut command = std::process::Command::new(program);
         command
             .args(arguments)
-            .env("PATH", path())
+            .env("PATH", search_path(&std::env::var("PATH").unwrap_or_default()))
             .envs(self.environment)
             .process_group(0);
         command.stdin(if self.stdin.is_some() {
@@ -199,8 +198,9 @@ fn collect(
             let after = timeout.unwrap_or_default().as_secs();
             let (stdout, stderr) = (stdout.take(), stderr.take());
             return Err(Fault::new(format!(
-                "`{program}` was not done after {after} s and was killed"
+                "Timed out after {after} second(s): `{program}` was not done, and was killed"
             ))
+            .with("timedout", serde_json::json!({"period": after}))
             .with("stdout", String::from_utf8_lossy(&stdout))
             .with("stderr", String::from_utf8_lossy(&stderr)));
         }

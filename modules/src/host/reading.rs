@@ -62,8 +62,20 @@ impl Host {
 
     /// Where relative paths begin: where the helper was started, which is the login user's home, or on the controller's own
     /// machine the playbook's directory. Commands are started there, too.
-    pub(super) fn base(&self) -> PathBuf {
+    #[must_use]
+    pub fn base(&self) -> PathBuf {
         std::env::current_dir().unwrap_or_else(|_| self.task.user.home.clone())
+    }
+
+    /// Where a command starts that has no directory of its own: another user's in that user's home, where the one who
+    /// logged in may not even be seen.
+    pub(super) fn starting_place(&self) -> Option<PathBuf> {
+        let home = &self.task.user.home;
+        let place = match self.task.identity {
+            Some(_) => home.clone(),
+            None => self.base(),
+        };
+        place.is_dir().then_some(place)
     }
 
     fn at_home(&self, path: &Path) -> Option<PathBuf> {

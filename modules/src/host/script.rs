@@ -65,7 +65,7 @@ impl Host {
         };
         let kept = acting(identity, || keep(&dir, &file, body))?
             .map_err(|error| Fault::io("write", &file, error));
-        let home = || Some(self.task.user.home.clone()).filter(|home| home.is_dir());
+        let home = || self.starting_place();
         let ran = kept.and_then(|()| {
             let shown = quoted(&file.to_string_lossy());
             let line = format!("{interpreter} {shown} {}", script.arguments);

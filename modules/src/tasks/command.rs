@@ -26,7 +26,8 @@ struct Run {
     cmd: Option<Text>,
     /// The command as a list of words, in place of `cmd`.
     argv: Option<Vec<Text>>,
-    /// The directory to run in; the user's home where none is given.
+    /// The directory to run in; where none is given the home of the user who logged in, on the controller's own machine the
+    /// playbook's directory.
     chdir: Option<Text>,
     /// A path or shell pattern: where something matches, the command is not run.
     creates: Option<Text>,
@@ -201,7 +202,8 @@ impl Execution<'_> {
     fn skips(&self, host: &Host, chdir: Option<&Path>) -> Result<Option<String>, Fault> {
         let found = |path: &str| {
             let path = PathBuf::from(host.filled(path));
-            let from = chdir.unwrap_or(&host.user().home);
+            let base = host.base();
+            let from = chdir.unwrap_or(&base);
             glob::first(host, &from.join(path))
         };
         if let Some(path) = self.creates

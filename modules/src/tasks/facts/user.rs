@@ -35,6 +35,11 @@ pub(super) fn environment(source: &Source<'_>, facts: &mut Facts) {
         .filter_map(|pair| pair.split_once('='))
         .map(|(name, value)| (name.to_owned(), value.into()))
         .collect();
+    // What commands get.
+    if let Some(path) = env.get("PATH").and_then(Value::as_str) {
+        let path = crate::host::search_path(path);
+        env.insert("PATH".to_owned(), path.into());
+    }
     for (name, value) in source.environment() {
         env.insert(name.clone(), value.clone().into());
     }
