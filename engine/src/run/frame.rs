@@ -29,7 +29,11 @@ impl Host {
         let vault = self.shared.templar.vault();
         let args = serde_json::Value::Object(call.args).to_string();
         // A command's line goes into the journal as it is; of anything else only what it did.
-        let told = call.module.name == "command" && vault.is_in(&args);
+        let is_command = matches!(
+            call.module.name,
+            "command" | "shell" | "raw" | "script" | "git" | "make" | "pip"
+        );
+        let told = is_command && vault.is_in(&args);
         // Here it is decided what a failure and a change are; the machine only does.
         let decided_here = flight.judged || flight.returns;
         let frame = fleet_wire::Task {

@@ -35,8 +35,6 @@ pub(super) type Ear = mpsc::UnboundedSender<Heard>;
 
 /// A connection to a helper.
 pub(super) struct Link {
-    /// The machine, as the inventory names it.
-    pub(super) name: String,
     /// The helper runs as root there.
     pub(super) root: bool,
     mode: Mode,
@@ -112,7 +110,6 @@ impl Link {
             None => return Err(unreachable("the helper ended without a word".to_owned())),
         }
         let link = Arc::new(Self {
-            name: name.to_owned(),
             root: reach.r#become.is_some(),
             mode,
             sender: AsyncMutex::new(sender),

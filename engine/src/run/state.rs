@@ -52,6 +52,12 @@ struct Facts {
     pending: Option<Variable>,
 }
 
+/// The names that `setup`, `service_facts`, `package_facts`, `mount_facts` and `getent` give to what they find.
+fn may_be_a_fact(name: &str) -> bool {
+    matches!(name, "services" | "packages" | "mount_points" | "aggregate_mounts")
+        || ["ansible_", "fleetctl_", "getent_"].iter().any(|prefix| name.starts_with(prefix))
+}
+
 #[derive(Debug, Default)]
 struct Data {
     variables: BTreeMap<String, Variable>,
@@ -223,9 +229,8 @@ impl HostState {
     pub(crate) fn fact(&self, name: &str) -> Option<Variable> {
         let facts = self.facts.read().unwrap_or_else(PoisonError::into_inner);
         // While facts are in flight any name of theirs may come to be one.
-        let may_be = name.starts_with("ansible_") || name.starts_with("fleetctl_");
         match &facts.pending {
-            Some(pending) if may_be => Some(pending.clone()),
+            Some(pending) if may_be_a_fact(name) => Some(pending.clone()),
             _ => facts.known.get(name).cloned().map(Variable::Data),
         }
     }

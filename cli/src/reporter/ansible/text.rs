@@ -386,6 +386,8 @@ impl Text {
         } else if let Some(origin) = origin::origin(&ended.task, &self.look.directory) {
             text.push_str(&format!("\n{origin}\n"));
         }
+        // The lines around a task may be those of an encrypted playbook.
+        let text = crate::error::masked(&text).into_owned();
         if self.told.insert(text.clone()) {
             self.say_failure(Color::Red, &text);
         }
