@@ -1,6 +1,6 @@
 //! Every failure that a user sees, turned into a message and an exit code in one place.
 
-use std::{borrow::Cow, sync::OnceLock};
+use std::{borrow::Cow, path::PathBuf, sync::OnceLock};
 
 use fleet_engine::{Diagnostic, vault::Vault};
 
@@ -55,16 +55,35 @@ pub(crate) fn masked(text: &str) -> Cow<'_, str> {
         .map_or(Cow::Borrowed(text), |vault| vault.mask(text))
 }
 
+/// File by file, as they are first met, and in each in the order of lines.
+fn in_order(mistakes: &mut [&Diagnostic]) {
+    let mut files: Vec<PathBuf> = Vec::new();
+    let mut place = |mistake: &&Diagnostic| {
+        let Some(span) = &mistake.span else {
+            return (usize::MAX, 0);
+        };
+        let name = &span.source.name;
+        let file = files.iter().position(|known| known == name);
+        let file = file.unwrap_or_else(|| {
+            files.push(name.clone());
+            files.len() - 1
+        });
+        (file, span.start)
+    };
+    mistakes.sort_by_cached_key(&mut place);
+}
+
 /// Prints a failure to standard error; returns the exit code.
 pub(crate) fn report(problem: &anyhow::Error) -> u8 {
     let color = anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never;
     if let Some(Mistakes(mistakes)) = problem.downcast_ref() {
         // A limit that matches nothing is found once for each play.
         let mut told = std::collections::HashSet::new();
-        let mistakes: Vec<_> = mistakes
+        let mut mistakes: Vec<_> = mistakes
             .iter()
             .filter(|mistake| told.insert(mistake.to_string()))
             .collect();
+        in_order(&mut mistakes);
         for mistake in &mistakes {
             anstream::eprintln!("{}", masked(&fleet_engine::render(mistake, color)));
             if mistakes.len() > 1 {

@@ -16,7 +16,7 @@ mod source;
 mod syntax;
 
 pub use diagnostic::{Details, Diagnostic, Severity, code};
-pub use load::{Loaded, load};
+pub use load::{Loaded, Partly, load, load_around};
 pub use nearest::nearest;
 pub use node::{Kind, Map, Node, Str, Style};
 pub use render::render;

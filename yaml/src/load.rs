@@ -21,7 +21,7 @@ const NODES: usize = 8_000_000;
 const MERGED: usize = 1_000_000;
 
 /// What a file holds.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Loaded {
     /// Its documents, in order; none where there are only comments.
     pub documents: Vec<Node>,
@@ -34,6 +34,82 @@ pub struct Loaded {
 /// # Errors
 /// The first place that is no YAML, or too much of it.
 pub fn load(source: Arc<Source>) -> Result<Loaded, Diagnostic> {
+    let text = Arc::clone(&source.text);
+    load_text(source, &text)
+}
+
+/// Reads what of a source can be read, so that one mistake does not hide all others: the item of a list in which something
+/// is no YAML is left out, and its text is told.
+#[must_use]
+pub fn load_around(source: &Arc<Source>) -> Partly {
+    let mut text = source.text.to_string();
+    let mut partly = Partly::default();
+    loop {
+        let problem = match load_text(Arc::clone(source), &text) {
+            Ok(loaded) => {
+                partly.loaded = loaded;
+                return partly;
+            }
+            Err(problem) => problem,
+        };
+        let place = problem.span.as_ref().map_or(0, |span| span.start);
+        partly.mistakes.push(problem);
+        match blank(&mut text, place) {
+            Some(left_out) if partly.mistakes.len() < RECOVERIES => partly.left_out += &left_out,
+            _ => {
+                // What comes behind may be no more than the first mistake, seen from elsewhere.
+                partly.mistakes.truncate(1);
+                partly.left_out = source.text.to_string();
+                return partly;
+            }
+        }
+    }
+}
+
+/// What could be read of a source, and what could not.
+#[derive(Debug, Default)]
+pub struct Partly {
+    /// What could be read.
+    pub loaded: Loaded,
+    /// Each place that is no YAML.
+    pub mistakes: Vec<Diagnostic>,
+    /// The text that was left out for them.
+    pub left_out: String,
+}
+
+/// How many places that are no YAML are told of one source.
+const RECOVERIES: usize = 8;
+
+/// Blanks the item of a list that `place` is in, keeping all offsets; none where there is no such item with a text.
+fn blank(text: &mut String, place: usize) -> Option<String> {
+    let indent = |line: &str| line.len() - line.trim_start().len();
+    let mut lines: Vec<(usize, &str)> = Vec::new();
+    let mut start = 0;
+    for line in text.split_inclusive('\n') {
+        lines.push((start, line));
+        start += line.len();
+    }
+    let own = lines.iter().rposition(|(start, _)| *start <= place)?;
+    let is_item = |(_, line): &(usize, &str)| {
+        let line = line.trim_start();
+        line.starts_with("- ") || line.trim_end() == "-"
+    };
+    let first = lines[..=own].iter().rposition(is_item)?;
+    let depth = indent(lines[first].1);
+    let ends = |(_, line): &&(usize, &str)| !line.trim().is_empty() && indent(line) <= depth;
+    let after = lines[own + 1..].iter().find(ends);
+    let range = lines[first].0..after.map_or(text.len(), |(start, _)| *start);
+    let left_out = text[range.clone()].to_owned();
+    let blanked: String = left_out
+        .bytes()
+        .map(|byte| if byte == b'\n' { '\n' } else { ' ' })
+        .collect();
+    text.replace_range(range, &blanked);
+    Some(left_out)
+}
+
+/// Reads a text whose places are those of the source.
+fn load_text(source: Arc<Source>, text: &str) -> Result<Loaded, Diagnostic> {
     syntax::check_characters(&source)?;
     let options = granit_parser::options! {
         emit_comments: false,
@@ -41,9 +117,8 @@ pub fn load(source: Arc<Source>) -> Result<Loaded, Diagnostic> {
         emit_unresolved_aliases: true,
         block_scalar_eof_without_line_feed: true,
     };
-    let text = Arc::clone(&source.text);
     let mut loader = Loader::new(source);
-    for event in Parser::new_from_str_with_options(&text, options) {
+    for event in Parser::new_from_str_with_options(text, options) {
         let (event, marks) =
             event.map_err(|error| syntax::explain(&loader.source, &error, loader.bracket()))?;
         loader.take(event, &marks)?;
@@ -447,6 +522,29 @@ fn too_deep(span: Span) -> Diagnostic {
         format!("lists and mappings stand more than {DEPTH} deep in one another"),
     )
     .with_code(code::LIMIT)
+}
+
+#[cfg(test)]
+mod around {
+    use super::load_around;
+    use crate::Source;
+
+    #[test]
+    fn an_item_that_is_no_yaml_hides_no_other() {
+        let text = "- a: 1\n- b: [1, 2}\n  c: x\n- d: 4\n";
+        let partly = load_around(&Source::new("x.yml", text));
+        let items = partly.loaded.documents[0].as_seq().unwrap();
+        assert_eq!(items.len(), 2);
+        let place = items[1].span.line_col();
+        assert_eq!((place, partly.mistakes.len()), ((4, 3), 1));
+        assert_eq!(partly.left_out, "- b: [1, 2}\n  c: x\n");
+    }
+
+    #[test]
+    fn what_is_no_list_is_left_out_whole() {
+        let partly = load_around(&Source::new("x.yml", "a: [1, 2}\n"));
+        assert!(partly.loaded.documents.is_empty() && partly.mistakes.len() == 1);
+    }
 }
 
 #[cfg(test)]

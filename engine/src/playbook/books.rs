@@ -197,7 +197,9 @@ impl Books {
         let plays = plays(&mut reader);
         let path = path.to_owned();
         self.0.next_id.store(reader.next_id, Ordering::Relaxed);
-        let unset = std::mem::take(&mut reader.unset);
+        let mut unset = std::mem::take(&mut reader.unset);
+        // What was left out may set it.
+        unset.retain(|unset| !reader.left_out.contains(&unset.name));
         let told = reader.told();
         Reading {
             unset,
@@ -301,20 +303,25 @@ pub(super) struct File {
     pub(super) source: Arc<Source>,
     pub(super) documents: Vec<Node>,
     pub(super) warnings: Vec<Diagnostic>,
+    /// Places that are no YAML, around which the rest was read, and the text that was left out.
+    pub(super) mistakes: Vec<Diagnostic>,
+    pub(super) left_out: String,
     /// Whether somebody looked at its templates and arguments already.
     pub(super) looked_at: std::sync::atomic::AtomicBool,
 }
 
 impl File {
     /// Takes a text apart.
-    pub(super) fn of(source: Arc<Source>) -> Result<Self, Diagnostic> {
-        let loaded = fleet_yaml::load(Arc::clone(&source))?;
-        Ok(Self {
+    pub(super) fn of(source: Arc<Source>) -> Self {
+        let partly = fleet_yaml::load_around(&source);
+        Self {
             source,
-            documents: loaded.documents,
-            warnings: loaded.warnings,
+            documents: partly.loaded.documents,
+            warnings: partly.loaded.warnings,
+            mistakes: partly.mistakes,
+            left_out: partly.left_out,
             looked_at: false.into(),
-        })
+        }
     }
 
     /// What stands in it: nothing, or its only document.
@@ -364,7 +371,7 @@ impl Shelf {
         {
             return Ok(Arc::clone(file));
         }
-        let file = Arc::new(File::of(self.settings.check.source(path)?)?);
+        let file = Arc::new(File::of(self.settings.check.source(path)?));
         if let Some(stamp) = stamp {
             lock().insert(path.to_owned(), (stamp, Arc::clone(&file)));
         }

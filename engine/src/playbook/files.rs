@@ -31,8 +31,12 @@ pub(crate) fn find(name: &str, folder: &str, search: &[PathBuf]) -> Result<PathB
 /// The message about a file that is nowhere.
 pub(crate) fn missing(name: &str, place: &Span, tried: &[PathBuf]) -> Diagnostic {
     let plain = |path: &PathBuf| path.components().collect::<PathBuf>().display().to_string();
-    let mut shown: Vec<String> = tried.iter().map(plain).collect();
-    shown.dedup();
+    let mut shown: Vec<String> = Vec::new();
+    for path in tried.iter().map(plain) {
+        if !shown.contains(&path) {
+            shown.push(path);
+        }
+    }
     let looked_for = format!("looked for {}", shown.join(", "));
     Diagnostic::error(place.clone(), format!("there is no file `{name}`")).with_help(
         match neighbour(tried) {

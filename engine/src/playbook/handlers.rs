@@ -67,6 +67,9 @@ impl Reader<'_> {
     }
 
     fn no_handler(&mut self, name: &str, node: &Node, handlers: &[&Arc<Task>]) {
+        if self.left_out.contains(name) {
+            return;
+        }
         let names = handlers.iter().flat_map(|handler| {
             let listened = handler.listen.iter().filter_map(Node::as_str);
             listened.chain([handler.title()])

@@ -61,6 +61,8 @@ pub(super) struct Reader<'a> {
     pub(super) conditional: bool,
     /// Variables that nothing in the playbook sets.
     pub(super) unset: Vec<Unset>,
+    /// Text that could not be read, being no YAML: what is missing elsewhere may stand there.
+    pub(super) left_out: String,
     /// How many imports this stands in.
     pub(super) depth: usize,
     /// What is read was looked at before: its templates and arguments are known to be sound.
@@ -107,6 +109,7 @@ impl<'a> Reader<'a> {
             includes: Vec::new(),
             conditional: false,
             unset: Vec::new(),
+            left_out: String::new(),
             depth: 0,
             trusted: false,
         }
@@ -124,17 +127,9 @@ impl<'a> Reader<'a> {
     /// The plays of a playbook that is no file.
     pub(super) fn playbook_text(&mut self, source: Arc<Source>) -> Vec<Arc<Play>> {
         let mut plays = Vec::new();
-        match File::of(source) {
-            Ok(file) => {
-                for warning in &file.warnings {
-                    self.tell(warning.clone(), false);
-                }
-                self.plays(&file, &mut plays);
-            }
-            Err(problem) => {
-                self.tell(problem, false);
-            }
-        }
+        let file = File::of(source);
+        self.noticed(&file);
+        self.plays(&file, &mut plays);
         plays
     }
 
@@ -155,21 +150,25 @@ impl<'a> Reader<'a> {
                 self.play_or_import(item, plays);
             }
         }
-        // An empty list is a playbook that does nothing; a file without one is none.
-        let nothing = file.documents.iter().all(Node::is_null);
-        if empty && nothing && before == 0 {
+        if empty && before == 0 && file.mistakes.is_empty() {
             self.problem(&file.source.span(0, 0), "this playbook has no plays")
                 .help = Some("a play begins with `- hosts: all`".to_owned());
         }
+    }
+
+    /// Tells what was noticed when a file was taken apart.
+    fn noticed(&mut self, file: &File) {
+        for noticed in file.warnings.iter().chain(&file.mistakes) {
+            self.tell(noticed.clone(), false);
+        }
+        self.left_out.push_str(&file.left_out);
     }
 
     /// A file; its warnings are told the first time.
     pub(super) fn open(&mut self, path: &Path) -> Option<Arc<File>> {
         match self.shelf.file(path) {
             Ok(file) => {
-                for warning in &file.warnings {
-                    self.tell(warning.clone(), false);
-                }
+                self.noticed(&file);
                 Some(file)
             }
             Err(problem) => {

@@ -137,6 +137,12 @@ impl Host {
         self.recording && self.overlay.touched
     }
 
+    /// Whether a task that is performed while planning (`check_mode: false`) lacks what an earlier one would have made.
+    #[must_use]
+    pub fn ahead(&self) -> bool {
+        self.plan && self.aside.as_ref().is_some_and(|planned| planned.touched)
+    }
+
     /// Runs a command that says itself whether it changed anything: only then it is an effect. `verdict` reads that from
     /// its output.
     ///

@@ -57,6 +57,19 @@ impl UnitState {
         matches!(self.active.as_str(), "active" | "activating" | "reloading")
     }
 
+    /// Whether systemd left the unit out when it was last to start, because of an unmet condition of it. To systemd that is
+    /// a success: a service may have no business on this machine.
+    #[must_use]
+    pub fn skipped(&self) -> bool {
+        let says = |name: &str, wanted: fn(&str) -> bool| {
+            let mut properties = self.properties.iter();
+            properties.any(|(own, value)| own == name && wanted(value))
+        };
+        self.active == "inactive"
+            && says("ConditionResult", |value| value == "no")
+            && says("ConditionTimestamp", |value| !value.is_empty() && value != "n/a")
+    }
+
     /// Whether the unit exists.
     #[must_use]
     pub fn exists(&self) -> bool {
@@ -150,6 +163,11 @@ impl Host {
         };
         let assumed = self.open() && !self.overlay.units.contains_key(&unit);
         let effect = self.effect(what, undo, assumed);
+        // Whether its condition is still unmet only a start can tell.
+        let skipped = !of_files(action) && action != UnitAction::Stop && state.skipped();
+        if skipped && (self.recording && !self.overlay.touched || self.allow(&effect).is_err()) {
+            return Ok(());
+        }
         if self.recording {
             if unit.is_empty() {
                 self.overlay.read_units = UNIT_DIRS
@@ -167,7 +185,18 @@ impl Host {
         self.forget_units();
         // Before the intent: of what is refused here nothing was begun, so an undo leaves the unit alone.
         let proof = proof::Proof::before(&unit, action)?;
-        self.perform(effect, |_| carry_out(&unit, action, &proof))
+        if state.running() || of_files(action) || unit.is_empty() {
+            return self.perform(effect, |_| carry_out(&unit, action, &proof));
+        }
+        self.allow(&effect)?;
+        let intent = self.intend(&effect)?.map(|intent| intent.id);
+        carry_out(&unit, action, &proof)?;
+        match (&mut self.journal, intent) {
+            (Some(journal), Some(id)) if show(&unit)?.skipped() => return journal.void(id),
+            (_, intent) => self.complete(intent)?,
+        }
+        self.report(effect);
+        Ok(())
     }
 
     /// What systemd says may be another thing after this.

@@ -138,6 +138,18 @@ pub(super) struct Execution<'a> {
 
 impl Execution<'_> {
     pub(super) fn run(self, host: &mut Host) -> Result<Report, Fault> {
+        let cmd = self.cmd.clone();
+        match self.execute(host) {
+            // What it needs may be among what comes before it.
+            Err(fault) if host.ahead() => {
+                let message = format!("known after apply: now, before what comes first in the plan, it fails: {fault}");
+                Ok(Report::of(unrun(&cmd, &message)).with_status(Status::Unknown))
+            }
+            done => done,
+        }
+    }
+
+    fn execute(self, host: &mut Host) -> Result<Report, Fault> {
         let chdir = self.chdir.map(|dir| PathBuf::from(host.filled(dir)));
         if let Some(dir) = &chdir
             && !host.open()

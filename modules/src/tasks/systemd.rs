@@ -153,7 +153,16 @@ impl Wanted<'_> {
         for action in self.actions(&before, self.is_started_by_others(host, &before)?) {
             host.act(self.name, action)?;
         }
-        Ok(self.report(&before))
+        let mut report = self.report(&before);
+        let starts = self.state.is_some_and(|state| state != State::Stopped);
+        if starts && !host.open() && host.unit(self.name)?.skipped() {
+            let warning = format!(
+                "{0} does not run: systemd leaves it out, because a condition in its unit file is not met here (`systemctl status {0}`)",
+                self.name
+            );
+            report.fields.insert("warnings".to_owned(), json!([warning]));
+        }
+        Ok(report)
     }
 
     /// Whether a unit that is only enabled through others is so now: systemd lists the links that do it.
