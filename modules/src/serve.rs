@@ -184,7 +184,7 @@ impl Session {
                 "the state directory that was asked for is not an absolute path".to_owned(),
             ));
         }
-        let state = State::at(hello.state_dir.as_deref());
+        let mut state = State::at(hello.state_dir.as_deref());
         let (mut lock, mut recovered) = (None, Vec::new());
         let mut run = hello.run.clone();
         if hello.mode == Mode::Apply {
@@ -201,7 +201,11 @@ impl Session {
             if lock.as_ref().is_some_and(Lock::is_joined) {
                 // What is open belongs to the conversation that was here before. This one keeps a journal of its own.
                 run = format!("{run}_{}", std::process::id());
+                state = state.beside();
             } else {
+                state
+                    .gather_pending()
+                    .map_err(|fault| Refusal::Unfit(fault.message))?;
                 recovered = recover(&state).map_err(Refusal::Unrecovered)?;
                 state.prune();
             }

@@ -267,17 +267,10 @@ impl Host {
             let title = title.map_or_else(|| handler.title().to_owned(), |title| title.to_string());
             title == name || of_role(handler, &title)
         };
+        // Unlike names, topics are no templates.
         let listens = |handler: &Arc<Task>| {
-            handler.listen.iter().filter_map(&rendered).any(|listened| {
-                listened.as_str() == Some(name)
-                    || listened.as_str().is_some_and(|title| of_role(handler, title))
-                    || listened.kind() == ValueKind::Seq
-                        && listened
-                            .try_iter()
-                            .into_iter()
-                            .flatten()
-                            .any(|listened| listened.as_str() == Some(name))
-            })
+            let mut topics = handler.listen.iter().filter_map(Node::as_str);
+            topics.any(|topic| topic == name || of_role(handler, topic))
         };
         // Of lists of handlers the last counts: the play's own hides a role's. Within one list it is the first.
         let list = |handler: &Arc<Task>| {

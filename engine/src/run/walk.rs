@@ -161,9 +161,6 @@ impl Host {
             return Err(Stop::Ended);
         }
         self.batch.pass(&self.name, &self.place);
-        if self.shared.settings.interrupted() {
-            return Err(Stop::Ended);
-        }
         let fresh;
         let play = match self.play_now(play) {
             Some(now) => {

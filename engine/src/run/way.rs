@@ -34,7 +34,10 @@ impl Way {
     pub(super) async fn go(mut self) -> Result<(), HostEnd> {
         self.host.take_permit().await;
         if self.shared.settings.interrupted() {
-            return Err(HostEnd::Interrupted { undone: None });
+            // It may have come through plays before this one; others of its batch wait for it no longer.
+            let end = self.undone(true).await;
+            self.host.batch.leave(&self.host.name, true);
+            return Err(end);
         }
         let context = match self.context() {
             Ok(context) => context,
@@ -54,14 +57,10 @@ impl Way {
         if matches!(gone, Err(Stop::Failed)) && self.forces_handlers(&context) {
             gone = self.handlers_by_force(&context).await.and(gone);
         }
-        let interrupted = self.shared.settings.interrupted();
-        if interrupted && matches!(gone, Err(Stop::Ended)) {
-            gone = Err(Stop::Failed);
-        }
         let out = !matches!(gone, Ok(()) | Err(Stop::Ended | Stop::RoleEnded));
         let end = match gone {
             Ok(()) | Err(Stop::Ended | Stop::RoleEnded) => Ok(()),
-            Err(Stop::Failed | Stop::Broken) => Err(self.undone(interrupted).await),
+            Err(Stop::Failed | Stop::Broken) => Err(self.undone(false).await),
             Err(Stop::Unreachable(message)) => Err(HostEnd::Unreachable { message }),
             Err(Stop::Refused(end)) => Err(end),
             Err(Stop::Lost(why)) => {

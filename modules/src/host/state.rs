@@ -16,6 +16,8 @@ use super::{Fault, clock, files};
 #[derive(Clone, Debug)]
 pub struct State {
     dir: PathBuf,
+    /// The file of pending handlers: its own for each conversation of a run that shares the lock.
+    pending: String,
 }
 
 /// The host's lock. It dies with the process that holds it.
@@ -27,6 +29,8 @@ pub struct Lock {
 
 /// How long it may take until who has taken the lock has said so.
 const SETTLE: Duration = Duration::from_millis(500);
+/// The file of pending handlers.
+const PENDING: &str = "pending";
 /// A holder that has not said who it is.
 const UNKNOWN: &str = "unknown";
 
@@ -43,19 +47,31 @@ impl State {
     #[must_use]
     pub fn at(dir: Option<&str>) -> Self {
         if let Some(dir) = dir {
-            return Self { dir: dir.into() };
+            return Self::of(dir.into());
         }
         let uid = rustix::process::geteuid();
         if uid.is_root() {
-            return Self {
-                dir: "/var/lib/fleetctl".into(),
-            };
+            return Self::of("/var/lib/fleetctl".into());
         }
         let home = Names::default()
             .user(&uid.as_raw().to_string())
             .map_or_else(|| "/nonexistent".into(), |user| user.home);
+        Self::of(home.join(".local/state/fleetctl"))
+    }
+
+    fn of(dir: PathBuf) -> Self {
         Self {
-            dir: home.join(".local/state/fleetctl"),
+            dir,
+            pending: PENDING.to_owned(),
+        }
+    }
+
+    /// The same for a conversation that has joined another's run: what it notifies is kept in a file of its own.
+    #[must_use]
+    pub fn beside(&self) -> Self {
+        Self {
+            dir: self.dir.clone(),
+            pending: format!("{PENDING}_{}", std::process::id()),
         }
     }
 
@@ -134,8 +150,37 @@ impl State {
     /// Handlers that were notified and have not run yet, with the run that notified them.
     #[must_use]
     pub fn pending(&self) -> BTreeMap<String, String> {
-        let text = fs::read(self.dir.join("pending")).unwrap_or_default();
+        let text = fs::read(self.dir.join(&self.pending)).unwrap_or_default();
         serde_json::from_slice(&text).unwrap_or_default()
+    }
+
+    /// Takes in what conversations that shared a run have left. To be called with the lock held by nobody else.
+    ///
+    /// # Errors
+    /// When the whole cannot be written.
+    pub fn gather_pending(&self) -> Result<(), Fault> {
+        let names = files::list(&self.dir).ok().flatten().unwrap_or_default();
+        let beside = format!("{PENDING}_");
+        let others: Vec<PathBuf> = names
+            .iter()
+            .filter(|name| name.starts_with(&beside))
+            .map(|name| self.dir.join(name))
+            .collect();
+        if others.is_empty() {
+            return Ok(());
+        }
+        let mut all = self.pending();
+        for path in &others {
+            let text = fs::read(path).unwrap_or_default();
+            let left: BTreeMap<String, String> = serde_json::from_slice(&text).unwrap_or_default();
+            all.extend(left);
+        }
+        self.set_pending(&all)?;
+        for path in others {
+            // What stays is taken in once more, which changes nothing.
+            let _ = fs::remove_file(path);
+        }
+        Ok(())
     }
 
     /// Keeps the pending handlers, on disk when this returns.
@@ -143,7 +188,7 @@ impl State {
     /// # Errors
     /// When they cannot be written.
     pub fn set_pending(&self, pending: &BTreeMap<String, String>) -> Result<(), Fault> {
-        let path = self.dir.join("pending");
+        let path = self.dir.join(&self.pending);
         let text = serde_json::to_vec(pending).unwrap_or_default();
         let written = || -> io::Result<()> {
             if pending.is_empty() {
@@ -152,7 +197,7 @@ impl State {
                     _ => files::sync_dir(&self.dir),
                 };
             }
-            let temp = self.dir.join("pending.new");
+            let temp = self.dir.join(format!("new-{}", self.pending));
             let mut file = OpenOptions::new()
                 .create(true)
                 .write(true)

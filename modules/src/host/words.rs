@@ -25,7 +25,11 @@ impl Host {
                 "HOME" => Some(user.home.display().to_string()),
                 "USER" | "LOGNAME" => Some(user.name.clone()),
                 "SHELL" => Some(user.shell.display().to_string()),
-                _ => None,
+                "PATH" => {
+                    let own = std::env::var("PATH").unwrap_or_default();
+                    Some(super::search_path(&own))
+                }
+                other => std::env::var(other).ok(),
             })
         };
         let word = with_variables(word, variable);
