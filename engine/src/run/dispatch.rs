@@ -595,9 +595,9 @@ impl Host {
                     action.name()
                 )));
             }
-            Action::Local { action, span, .. } => {
+            Action::Local { action, .. } => {
                 let limit = terms.timeout_s;
-                let acting = local::act(self, *action, &written, span, play, task, scope, &terms);
+                let acting = local::act(self, *action, &written, play, task, scope);
                 Work::Local(match limit {
                     0 => acting.await?,
                     _ => {

@@ -1,7 +1,7 @@
 //! Modules that the controller runs by itself: they look at values, and touch no host.
 
 use fleet_wire::Status;
-use fleet_yaml::{Node, Span};
+use fleet_yaml::Node;
 use indexmap::IndexMap;
 use minijinja::Value;
 use serde_json::json;
@@ -13,7 +13,6 @@ use super::{
     host::Host,
     include_vars, new_hosts, pause,
     scope::HostScope,
-    terms::Terms,
 };
 use crate::{
     playbook::{LocalAction, Task},
@@ -40,11 +39,9 @@ pub(super) async fn act(
     host: &mut Host,
     action: LocalAction,
     arguments: &IndexMap<String, Node>,
-    _span: &Span,
     play: &PlayContext,
     task: &Task,
     scope: &HostScope,
-    _terms: &Terms,
 ) -> Result<Done, Unfit> {
     match action {
         LocalAction::Assert => assert(host, arguments, scope).await,

@@ -28,7 +28,7 @@ pub(super) struct Node {
     pub(super) entry: Entry,
     /// A file's content, where an effect set it.
     pub(super) body: Option<Body>,
-    /// A directory that an effect made: nothing of the machine is beneath it.
+    /// A directory that an effect made where there was nothing for sure: nothing of the machine is beneath it.
     fresh: bool,
 }
 
@@ -70,6 +70,13 @@ impl Overlay {
     /// Whether the overlay alone says what is at a path.
     pub(super) fn defines(&self, path: &Path) -> bool {
         !matches!(self.see(path), Seen::Machine)
+    }
+
+    /// Where a package or a command comes first, it may have made the directory, and put things into it.
+    pub(super) fn assume(&mut self, path: &Path) {
+        if let Some(node) = self.nodes.get_mut(path) {
+            node.fresh &= !matches!(node.entry, Entry::Dir(_));
+        }
     }
 
     pub(super) fn set(&mut self, path: &Path, before: &Entry, after: Entry, body: Option<Body>) {

@@ -203,6 +203,9 @@ impl Host {
                 self.validate_planned(validate, place, body)?;
             }
             self.overlay.set(place, &before, wanted.entry, wanted.body);
+            if self.open() && assumed {
+                self.overlay.assume(place);
+            }
             self.report(effect);
             return Ok(());
         }

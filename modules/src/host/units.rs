@@ -191,11 +191,14 @@ impl Host {
         self.allow(&effect)?;
         let intent = self.intend(&effect)?.map(|intent| intent.id);
         carry_out(&unit, action, &proof)?;
+        let took = !show(&unit)?.skipped();
         match (&mut self.journal, intent) {
-            (Some(journal), Some(id)) if show(&unit)?.skipped() => return journal.void(id),
+            (Some(journal), Some(id)) if !took => journal.void(id)?,
             (_, intent) => self.complete(intent)?,
         }
-        self.report(effect);
+        if took {
+            self.report(effect);
+        }
         Ok(())
     }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::edited::{Attributes, with_attributes};
+use super::edited::{Attributes, unknown, with_attributes};
 use crate::args::{Bool, Mode, Text};
 use crate::host::{Entry, Fault, Host, Put, Time, To};
 use crate::module::{ArgumentError, Module, Report, Task};
@@ -220,6 +220,8 @@ impl File {
                     .insert("warnings".to_owned(), json!([warning]));
             }
             Err(fault) => return Err(fault),
+            // A package may bring what is to go.
+            Ok(Entry::Absent) if host.open() => return Ok(unknown(path)),
             Ok(_) => drop(host.put(Put::absent(path))?),
         }
         Ok(report)

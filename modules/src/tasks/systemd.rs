@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use self::outdated::outdated;
 use crate::args::{Bool, Text};
 use crate::host::{Fault, Host, UnitState};
-use crate::module::{ArgumentError, Module, Report, Task};
+use crate::module::{ArgumentError, Module, Report, Status, Task};
 
 mod outdated;
 mod scoped;
@@ -149,6 +149,16 @@ impl Wanted<'_> {
                 "Could not find the requested service {}: host has no such unit: check its name, or install what brings it before this task",
                 self.name
             )));
+        }
+        // Whether it will start what it brings, and at boot, nobody can tell.
+        let otherwise = matches!(self.state, Some(State::Stopped | State::Reloaded))
+            || self.enabled == Some(false)
+            || self.masked == Some(false);
+        if may_come && otherwise {
+            let message = format!("{} does not exist yet: what is before it may bring it", self.name);
+            let mut report = self.report(&before);
+            report.fields.insert("msg".to_owned(), message.into());
+            return Ok(report.with_status(Status::Unknown));
         }
         for action in self.actions(&before, self.is_started_by_others(host, &before)?) {
             host.act(self.name, action)?;

@@ -33,6 +33,7 @@ enum Clock {
 
 const ZONES: &str = "/usr/share/zoneinfo";
 const LINK: &str = "/etc/localtime";
+const NAMED: &str = "/etc/timezone";
 
 impl Task for Timezone {
     const NAME: &'static str = "timezone";
@@ -97,13 +98,10 @@ fn set(host: &mut Host, name: &str, before: Option<&str>) -> Result<(), Fault> {
             file.display()
         )));
     }
+    let systemd = Path::new("/run/systemd/system").is_dir();
     if before != Some(name) {
         // As systemd writes it where it runs.
-        let up = if Path::new("/run/systemd/system").is_dir() {
-            "..".to_owned() + ZONES
-        } else {
-            ZONES.to_owned()
-        };
+        let up = if systemd { "..".to_owned() + ZONES } else { ZONES.to_owned() };
         host.put(Put {
             path: LINK.into(),
             to: To::Link {
@@ -112,13 +110,28 @@ fn set(host: &mut Host, name: &str, before: Option<&str>) -> Result<(), Fault> {
             validate: None,
         })?;
     }
-    // Debian keeps the name a second time.
-    let named = PathBuf::from("/etc/timezone");
+    // Debian keeps the name a second time; its newer systemd leaves that file as it is, and so does `timedatectl`.
+    let named = PathBuf::from(NAMED);
+    if systemd && (before == Some(name) || !timedated_writes_it(host)?) {
+        return Ok(());
+    }
     let debian = host.entry(Path::new("/etc/debian_version"))? != Entry::Absent;
     if host.entry(&named)? != Entry::Absent || (debian && before != Some(name)) {
         host.put(Put::content(named, format!("{name}\n")))?;
     }
     Ok(())
+}
+
+/// Whether this host's own `timedatectl set-timezone` would write Debian's file: the program that does it has its name inside.
+/// Where there is no such program, nothing but this module keeps the two alike.
+fn timedated_writes_it(host: &Host) -> Result<bool, Fault> {
+    let programs = ["/usr/lib/systemd/systemd-timedated", "/lib/systemd/systemd-timedated"];
+    for program in programs {
+        if let Some(bytes) = host.read(&host.resolve(Path::new(program))?)? {
+            return Ok(bytes.windows(NAMED.len()).any(|window| window == NAMED.as_bytes()));
+        }
+    }
+    Ok(true)
 }
 
 /// The third line of adjtime(5).
