@@ -390,6 +390,24 @@ fn a_task_can_go_its_own_way() {
 }
 
 #[test]
+fn a_command_that_a_plan_runs_too_soon_is_unknown() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut plan = talk();
+    plan.ready(Mode::Plan, "p1", &dir.path().join("state"));
+    let fails = |plan: &mut Talk<Ending, UnixStream>| fleet_wire::Task {
+        check: Some(false),
+        ignore_errors: true,
+        ..plan.task("command", json!({ "cmd": "false" }))
+    };
+    let task = fails(&mut plan);
+    assert_eq!(plan.run(task).status, Status::Failed);
+    let task = copy(&mut plan, &dir.path().join("a"), "x");
+    assert_eq!(plan.run(task).status, Status::Changed);
+    let task = fails(&mut plan);
+    assert_eq!(plan.run(task).status, Status::Unknown);
+}
+
+#[test]
 fn a_command_is_unknown_in_a_plan_and_what_follows_is_assumed() {
     let dir = tempfile::tempdir().unwrap();
     let mut plan = talk();

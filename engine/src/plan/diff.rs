@@ -56,11 +56,13 @@ pub fn draw(effect: &Effect) -> Vec<Line> {
         }
         What::Command { .. } => vec![note("what it does is known after apply")],
         What::Setting { .. } if effect.secret => vec![note("(hidden)")],
-        What::Setting { before, after, .. } => [(removed as fn(&str) -> Line, before), (added, after)]
-            .into_iter()
-            .filter(|(_, value)| !value.is_empty())
-            .map(|(line, value)| line(value))
-            .collect(),
+        What::Setting { before, after, .. } => {
+            [(removed as fn(&str) -> Line, before), (added, after)]
+                .into_iter()
+                .filter(|(_, value)| !value.is_empty())
+                .map(|(line, value)| line(value))
+                .collect()
+        }
         What::Account { lines, .. } => lines
             .iter()
             .flat_map(|line| {

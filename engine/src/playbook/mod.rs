@@ -39,11 +39,11 @@ use std::{path::PathBuf, sync::Arc};
 use fleet_yaml::{Node, Span};
 use indexmap::IndexMap;
 
-pub(crate) use free_form::{unquote, words as argument_words};
 pub use action::{Action, Include, LocalAction};
 pub use block::{Block, OwnVars, Part, Position, Role, Step};
 pub use books::{Around, BookSettings, Books, IncludedRole, Reading, RoleCall};
 pub use check::Check;
+pub(crate) use free_form::{unquote, words as argument_words};
 pub use parameters::Parameter;
 pub use tags::TagFilter;
 pub use unset::Unset;
@@ -318,7 +318,10 @@ impl Task {
     pub fn answers_to(&self, name: &str) -> bool {
         self.title() == name
             || self.full_title() == name
-            || self.listen.iter().any(|listened| listened.as_str() == Some(name))
+            || self
+                .listen
+                .iter()
+                .any(|listened| listened.as_str() == Some(name))
     }
 }
 

@@ -139,7 +139,10 @@ fn object(place: Place, steps: &str) -> Value {
 const STATIC: &[(&str, &str)] = &[
     ("import_tasks", "The tasks of a file, read before the run."),
     ("import_role", "A role, read before the run."),
-    ("include_tasks", "The tasks of a file, read when a host gets there."),
+    (
+        "include_tasks",
+        "The tasks of a file, read when a host gets there.",
+    ),
     ("include_role", "A role, read when a host gets there."),
 ];
 
@@ -205,7 +208,11 @@ fn takes(words: &str) -> Value {
                 {"type": ["boolean", "number", "null"]},
             ]});
             // Beside words there may be numbers and their like, which the manual tells in prose.
-            if words.split('`').step_by(2).any(|between| between.contains(char::is_alphabetic)) {
+            if words
+                .split('`')
+                .step_by(2)
+                .any(|between| between.contains(char::is_alphabetic))
+            {
                 schema = json!({});
             }
             schema
@@ -261,61 +268,187 @@ enum Kind {
 
 /// Every keyword, what it takes, and what it means.
 const KEYWORDS: &[(&str, Kind, &str)] = &[
-    ("action", Kind::Any, "The module with its arguments, as one value."),
-    ("always", Kind::Steps, "What runs behind the block at any rate."),
-    ("any_errors_fatal", Kind::Flag, "A host that fails ends the play for all."),
+    (
+        "action",
+        Kind::Any,
+        "The module with its arguments, as one value.",
+    ),
+    (
+        "always",
+        Kind::Steps,
+        "What runs behind the block at any rate.",
+    ),
+    (
+        "any_errors_fatal",
+        Kind::Flag,
+        "A host that fails ends the play for all.",
+    ),
     ("args", Kind::Any, "More arguments of the module."),
-    ("async", Kind::Number, "Seconds for which it may run in the background."),
+    (
+        "async",
+        Kind::Number,
+        "Seconds for which it may run in the background.",
+    ),
     ("async_val", Kind::Number, "The same as `async`."),
     ("become", Kind::Flag, "Act as another user."),
-    ("become_exe", Kind::Text, "The program to become another user with."),
+    (
+        "become_exe",
+        Kind::Text,
+        "The program to become another user with.",
+    ),
     ("become_flags", Kind::Text, "Arguments of that program."),
     ("become_method", Kind::Text, "How to become another user."),
-    ("become_user", Kind::Text, "Whom to become; root where it is not said."),
+    (
+        "become_user",
+        Kind::Text,
+        "Whom to become; root where it is not said.",
+    ),
     ("bench", Kind::Any, "Load tests before and after."),
     ("block", Kind::Steps, "Tasks with something in common."),
-    ("changed_when", Kind::Condition, "When the task counts as a change."),
-    ("check_mode", Kind::Flag, "Only look, or act even in a plan."),
-    ("collections", Kind::Texts, "Collections in which short names are looked for."),
-    ("connection", Kind::Text, "How hosts are reached: `ssh` or `local`."),
+    (
+        "changed_when",
+        Kind::Condition,
+        "When the task counts as a change.",
+    ),
+    (
+        "check_mode",
+        Kind::Flag,
+        "Only look, or act even in a plan.",
+    ),
+    (
+        "collections",
+        Kind::Texts,
+        "Collections in which short names are looked for.",
+    ),
+    (
+        "connection",
+        Kind::Text,
+        "How hosts are reached: `ssh` or `local`.",
+    ),
     ("debugger", Kind::Text, "Not supported."),
     ("delay", Kind::Number, "Seconds between two tries."),
-    ("delegate_facts", Kind::Flag, "Facts belong to the host that the task is handed to."),
-    ("delegate_to", Kind::Text, "The host that does it in place of this one."),
+    (
+        "delegate_facts",
+        Kind::Flag,
+        "Facts belong to the host that the task is handed to.",
+    ),
+    (
+        "delegate_to",
+        Kind::Text,
+        "The host that does it in place of this one.",
+    ),
     ("diff", Kind::Flag, "Show what differs."),
     ("environment", Kind::Any, "Variables of the environment."),
-    ("fact_path", Kind::Text, "The directory of the host's own facts."),
-    ("failed_when", Kind::Condition, "When the task counts as failed."),
-    ("force_handlers", Kind::Flag, "Handlers run on hosts that failed, too."),
-    ("gather_facts", Kind::Flag, "Gather facts before the first task."),
+    (
+        "fact_path",
+        Kind::Text,
+        "The directory of the host's own facts.",
+    ),
+    (
+        "failed_when",
+        Kind::Condition,
+        "When the task counts as failed.",
+    ),
+    (
+        "force_handlers",
+        Kind::Flag,
+        "Handlers run on hosts that failed, too.",
+    ),
+    (
+        "gather_facts",
+        Kind::Flag,
+        "Gather facts before the first task.",
+    ),
     ("gather_subset", Kind::Texts, "Which facts are gathered."),
-    ("gather_timeout", Kind::Number, "Seconds that gathering may take."),
-    ("handlers", Kind::Steps, "Tasks that run when they are notified."),
+    (
+        "gather_timeout",
+        Kind::Number,
+        "Seconds that gathering may take.",
+    ),
+    (
+        "handlers",
+        Kind::Steps,
+        "Tasks that run when they are notified.",
+    ),
     ("hosts", Kind::Texts, "For which hosts: a pattern."),
-    ("ignore_errors", Kind::Flag, "A failure does not end the play for the host."),
-    ("ignore_unreachable", Kind::Flag, "That a host cannot be reached does not end the play for it."),
-    ("import_playbook", Kind::Text, "The plays of another playbook."),
-    ("listen", Kind::Texts, "More names that the handler answers to."),
-    ("local_action", Kind::Any, "The module with its arguments, done on this machine."),
-    ("loop", Kind::List, "A list: the task is done for each item."),
+    (
+        "ignore_errors",
+        Kind::Flag,
+        "A failure does not end the play for the host.",
+    ),
+    (
+        "ignore_unreachable",
+        Kind::Flag,
+        "That a host cannot be reached does not end the play for it.",
+    ),
+    (
+        "import_playbook",
+        Kind::Text,
+        "The plays of another playbook.",
+    ),
+    (
+        "listen",
+        Kind::Texts,
+        "More names that the handler answers to.",
+    ),
+    (
+        "local_action",
+        Kind::Any,
+        "The module with its arguments, done on this machine.",
+    ),
+    (
+        "loop",
+        Kind::List,
+        "A list: the task is done for each item.",
+    ),
     ("loop_control", Kind::Mapping, "How the loop goes."),
-    ("max_fail_percentage", Kind::Number, "How many hosts may fail, in percent."),
-    ("module_defaults", Kind::Any, "Arguments of modules where a task does not give them."),
+    (
+        "max_fail_percentage",
+        Kind::Number,
+        "How many hosts may fail, in percent.",
+    ),
+    (
+        "module_defaults",
+        Kind::Any,
+        "Arguments of modules where a task does not give them.",
+    ),
     ("name", Kind::Text, "What is shown of it."),
     ("no_log", Kind::Flag, "Hide arguments and results."),
-    ("notify", Kind::Texts, "Handlers to run if it changed something."),
+    (
+        "notify",
+        Kind::Texts,
+        "Handlers to run if it changed something.",
+    ),
     (
         "order",
-        Kind::Words(&["inventory", "sorted", "reverse_sorted", "reverse_inventory", "shuffle"]),
+        Kind::Words(&[
+            "inventory",
+            "sorted",
+            "reverse_sorted",
+            "reverse_inventory",
+            "shuffle",
+        ]),
         "In which order the hosts come.",
     ),
-    ("poll", Kind::Number, "Seconds between two looks at a task in the background."),
+    (
+        "poll",
+        Kind::Number,
+        "Seconds between two looks at a task in the background.",
+    ),
     ("port", Kind::Number, "The port to connect to."),
-    ("post_tasks", Kind::Steps, "Tasks behind the roles and the tasks."),
+    (
+        "post_tasks",
+        Kind::Steps,
+        "Tasks behind the roles and the tasks.",
+    ),
     ("pre_tasks", Kind::Steps, "Tasks before the roles."),
     ("register", Kind::Any, "The variable that takes the result."),
     ("remote_user", Kind::Text, "Whom to log in as."),
-    ("rescue", Kind::Steps, "What runs where a task of the block failed."),
+    (
+        "rescue",
+        Kind::Steps,
+        "What runs where a task of the block failed.",
+    ),
     ("retries", Kind::Number, "How often it is tried."),
     ("role", Kind::Text, "The role's name."),
     ("roles", Kind::Steps, "Roles, done before the tasks."),
@@ -328,11 +461,23 @@ const KEYWORDS: &[(&str, Kind, &str)] = &[
     ),
     ("tags", Kind::Texts, "Words to choose it by."),
     ("tasks", Kind::Steps, "The tasks."),
-    ("throttle", Kind::Number, "How many hosts may do it at the same time."),
+    (
+        "throttle",
+        Kind::Number,
+        "How many hosts may do it at the same time.",
+    ),
     ("timeout", Kind::Number, "Seconds that it may take."),
-    ("until", Kind::Condition, "It is tried again until this holds."),
+    (
+        "until",
+        Kind::Condition,
+        "It is tried again until this holds.",
+    ),
     ("user", Kind::Text, "The same as `remote_user`."),
-    ("validate_argspec", Kind::Any, "Whether the play's variables are checked."),
+    (
+        "validate_argspec",
+        Kind::Any,
+        "Whether the play's variables are checked.",
+    ),
     ("vars", Kind::Any, "Variables."),
     ("vars_files", Kind::Any, "Files of variables."),
     ("vars_prompt", Kind::Any, "Variables that are asked for."),

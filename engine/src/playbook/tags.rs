@@ -31,7 +31,11 @@ impl TagFilter {
     #[must_use]
     pub fn takes(&self, task: &Task) -> bool {
         let tags = task.directives.tags.iter();
-        self.takes_tags(&tags.map(|tag| tag.as_str().unwrap_or_else(|| tag.raw()).to_owned()).collect::<Vec<_>>())
+        self.takes_tags(
+            &tags
+                .map(|tag| tag.as_str().unwrap_or_else(|| tag.raw()).to_owned())
+                .collect::<Vec<_>>(),
+        )
     }
 
     /// Whether something with these tags is to run.

@@ -83,7 +83,10 @@ impl Reader<'_> {
 
     /// `meta: end_role` ends a role, and so stands in one, and not among its handlers.
     fn end_role(&mut self, call: &Call, in_role: bool) {
-        let asked = call.arguments.values().any(|node| node.as_str() == Some("end_role"));
+        let asked = call
+            .arguments
+            .values()
+            .any(|node| node.as_str() == Some("end_role"));
         if !asked || call.short() != "meta" {
             return;
         }

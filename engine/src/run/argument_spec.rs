@@ -82,7 +82,11 @@ pub(super) async fn validate(
 }
 
 /// A value that can be known now; one that cannot is taken for what it should be.
-async fn looked_at(host: &mut Host, node: &Node, scope: &HostScope) -> Result<Option<Value>, Unfit> {
+async fn looked_at(
+    host: &mut Host,
+    node: &Node,
+    scope: &HostScope,
+) -> Result<Option<Value>, Unfit> {
     match host.value(node, scope).await? {
         Settled::Known(value) if crate::template::is_omit(&value) => Ok(None),
         Settled::Known(value) => Ok(Some(to_json(&value))),
@@ -217,7 +221,9 @@ fn one(
     for item in items {
         match item.as_object() {
             Some(fields) => check(options, &rules, fields, &deeper, errors),
-            None => errors.push(format!("value of '{name}' must be of type dict or list of dicts{within}")),
+            None => errors.push(format!(
+                "value of '{name}' must be of type dict or list of dicts{within}"
+            )),
         }
     }
 }
@@ -231,11 +237,20 @@ fn together(rules: &Fields, values: &Fields, within: &str, errors: &mut Vec<Stri
         };
         let words = |list: &Vec<Value>| list.iter().map(plain).collect::<Vec<_>>();
         match lists.iter().all(Value::is_array) {
-            true => lists.iter().filter_map(Value::as_array).map(words).collect(),
+            true => lists
+                .iter()
+                .filter_map(Value::as_array)
+                .map(words)
+                .collect(),
             false => vec![words(lists)],
         }
     };
-    let count = |names: &[String]| names.iter().filter(|name| values.contains_key(*name)).count();
+    let count = |names: &[String]| {
+        names
+            .iter()
+            .filter(|name| values.contains_key(*name))
+            .count()
+    };
     for names in groups("mutually_exclusive") {
         if count(&names) > 1 {
             errors.push(format!(
@@ -269,7 +284,9 @@ fn together(rules: &Fields, values: &Fields, within: &str, errors: &mut Vec<Stri
         let Some([name, wanted, needed, ..]) = rule.as_array().map(Vec::as_slice) else {
             continue;
         };
-        let is_so = values.get(&plain(name)).is_some_and(|value| plain(value) == plain(wanted));
+        let is_so = values
+            .get(&plain(name))
+            .is_some_and(|value| plain(value) == plain(wanted));
         let missing: Vec<_> = needed
             .as_array()
             .into_iter()
@@ -365,11 +382,11 @@ fn cannot(kind: &str, value: &Value) -> String {
             }
             _ => format!("{python} cannot be converted to a dict"),
         },
-        "bool" | "boolean" => format!(
-            "The value '{}' is not a valid boolean.",
+        "bool" | "boolean" => format!("The value '{}' is not a valid boolean.", plain(value)),
+        "str" | "string" => format!(
+            "'{}' is not a string and conversion is not allowed",
             plain(value)
         ),
-        "str" | "string" => format!("'{}' is not a string and conversion is not allowed", plain(value)),
         _ => format!("\"{python}\" cannot be converted to {}", article(kind)),
     }
 }

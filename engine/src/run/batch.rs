@@ -53,7 +53,10 @@ pub(super) enum Part {
 
 impl Batch {
     pub(super) fn new(hosts: Arc<[String]>, strategy: Strategy) -> Self {
-        let places = hosts.iter().map(|host| (host.clone(), Vec::new())).collect();
+        let places = hosts
+            .iter()
+            .map(|host| (host.clone(), Vec::new()))
+            .collect();
         Self {
             hosts,
             strategy,
@@ -207,7 +210,12 @@ impl Batch {
                         .get(*other)
                         .is_some_and(|own| own.as_slice() == place)
                 };
-                if self.hosts.iter().find(here).is_none_or(|first| first == host) {
+                if self
+                    .hosts
+                    .iter()
+                    .find(here)
+                    .is_none_or(|first| first == host)
+                {
                     return Part::Doer;
                 }
             }

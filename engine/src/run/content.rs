@@ -176,7 +176,10 @@ async fn render(
         ("template_host", Value::from(hostname())),
         ("template_uid", Value::from(owner(path))),
         ("template_mtime", Value::from(changed_at(path))),
-        ("template_run_date", Value::from(written_at(jiff::Timestamp::now()))),
+        (
+            "template_run_date",
+            Value::from(written_at(jiff::Timestamp::now())),
+        ),
     ]
     .map(|(name, value)| (name.to_owned(), value))
     .into();

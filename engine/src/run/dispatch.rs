@@ -318,7 +318,8 @@ impl Host {
     ) -> Result<(), Stop> {
         let failed = status == Status::Failed;
         if status != Status::Skipped {
-            self.ran.extend(task.directives.role.as_ref().map(|role| role.instance));
+            self.ran
+                .extend(task.directives.role.as_ref().map(|role| role.instance));
         }
         let ended = TaskEnded {
             ignored,
@@ -351,7 +352,10 @@ impl Host {
             role: task.directives.role.as_ref().map(|role| role.name.clone()),
             position: self.position(),
             span: task.span.clone(),
-            check: said(&task.directives.check_mode, self.shared.mode != fleet_wire::Mode::Apply),
+            check: said(
+                &task.directives.check_mode,
+                self.shared.mode != fleet_wire::Mode::Apply,
+            ),
         })
     }
 
@@ -372,7 +376,8 @@ impl Host {
             return Ok(self.skipped(task, scope, info, result).await?);
         }
         // What is set here would be there though a task before it failed, where somebody can still look.
-        let leaves_a_trace = matches!(&task.action, Action::Local { action, .. } if action.sets_something());
+        let leaves_a_trace =
+            matches!(&task.action, Action::Local { action, .. } if action.sets_something());
         if leaves_a_trace && self.is_guarded() {
             self.drain().await?;
         }
@@ -417,7 +422,9 @@ impl Host {
                 flight.take_terms(&prepared.terms);
                 match prepared.work {
                     Work::Local(local::Done { status, result }) => {
-                        flight.items.push(Item::over(value, scope, done(status, &result)));
+                        flight
+                            .items
+                            .push(Item::over(value, scope, done(status, &result)));
                         continue;
                     }
                     Work::Calls(calls) => {
@@ -429,8 +436,14 @@ impl Host {
                             if self.shared.settings.tells_invocations {
                                 invocation = Some(call.args.clone().into());
                             }
-                            let (frame, content) =
-                                self.frame(&flight, index, call, &prepared.terms, only_if.as_ref(), &link);
+                            let (frame, content) = self.frame(
+                                &flight,
+                                index,
+                                call,
+                                &prepared.terms,
+                                only_if.as_ref(),
+                                &link,
+                            );
                             ids.push((frame.id, index));
                             frames.push((frame, content));
                         }
@@ -467,8 +480,15 @@ impl Host {
     }
 
     /// What is to be made of an item that failed before its terms were known.
-    pub(super) async fn failed_early(&mut self, task: &Task, scope: &HostScope, flight: &mut Flight) {
-        let ignored = self.flag(task.directives.ignore_errors.as_ref(), scope).await;
+    pub(super) async fn failed_early(
+        &mut self,
+        task: &Task,
+        scope: &HostScope,
+        flight: &mut Flight,
+    ) {
+        let ignored = self
+            .flag(task.directives.ignore_errors.as_ref(), scope)
+            .await;
         flight.ignore_errors |= matches!(ignored, Ok(Some(true)));
         let secret = self.flag(task.directives.no_log.as_ref(), scope).await;
         flight.secret |= !matches!(secret, Ok(None | Some(false)));
@@ -577,7 +597,9 @@ impl Host {
         let written = self.written_arguments(task, scope).await?;
         let work = match &task.action {
             Action::Module {
-                module, written: name, ..
+                module,
+                written: name,
+                ..
             } => {
                 let args = self.arguments(&written, scope).await?;
                 let vault = self.shared.templar.vault();
@@ -656,10 +678,12 @@ impl Host {
         terms: &Terms,
     ) -> Result<Call, Unfit> {
         let text = |name: &str| match scope.get(name) {
-            Some(Variable::Written(node)) => match self.shared.templar.value(&node, &scope.shared()) {
-                Ok(Evaluated::Known(value)) => Some(value),
-                _ => None,
-            },
+            Some(Variable::Written(node)) => {
+                match self.shared.templar.value(&node, &scope.shared()) {
+                    Ok(Evaluated::Known(value)) => Some(value),
+                    _ => None,
+                }
+            }
             Some(Variable::Data(value)) => Some(value),
             _ => None,
         };

@@ -210,7 +210,8 @@ impl Host {
         self.notified
             .extend(judged.notify.into_iter().filter(later));
         if judged.events.iter().any(is_done) {
-            self.ran.extend(task.directives.role.as_ref().map(|role| role.instance));
+            self.ran
+                .extend(task.directives.role.as_ref().map(|role| role.instance));
         }
         self.flights.tell(judged.group, judged.events);
         if judged.failed {
@@ -354,9 +355,7 @@ impl Host {
 
     /// Whether a failure of what is in flight may be caught: then nothing behind it may have left a trace.
     pub(super) fn is_guarded(&self) -> bool {
-        self.guards
-            .iter()
-            .any(|guard| guard.rescue || guard.always)
+        self.guards.iter().any(|guard| guard.rescue || guard.always)
     }
 
     /// What is in flight, for a message about a broken link.

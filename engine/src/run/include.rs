@@ -30,7 +30,11 @@ const DEPTH: usize = 512;
 
 impl Host {
     /// Includes what a task names, once for each item, and goes through it.
-    pub(super) async fn include(&mut self, play: &PlayContext, task: &Arc<Task>) -> Result<(), Stop> {
+    pub(super) async fn include(
+        &mut self,
+        play: &PlayContext,
+        task: &Arc<Task>,
+    ) -> Result<(), Stop> {
         let scope = self.scope_of(play, task);
         let info = self.info(task, &scope);
         let items = match self.items_of(task, &scope).await {
@@ -136,9 +140,8 @@ impl Host {
                 };
                 let read = books.tasks(&name, task, &around);
                 let (path, steps) = read.map_err(|problems| {
-                    let missing = |problem: &Diagnostic| {
-                        problem.message.contains("Could not find or access")
-                    };
+                    let missing =
+                        |problem: &Diagnostic| problem.message.contains("Could not find or access");
                     // A file that is not there is a failure like any other; one that makes no sense is not rescued from.
                     match (problems.iter().all(missing), unread(&problems)) {
                         (false, Unfit::Problem(text)) => Unfit::Broken(text),
@@ -233,7 +236,10 @@ impl Host {
 fn no_file(task: &Task) -> Unfit {
     let problem = Diagnostic::error(
         task.span.clone(),
-        format!("No file specified for ansible.builtin.{}", task.action.name()),
+        format!(
+            "No file specified for ansible.builtin.{}",
+            task.action.name()
+        ),
     );
     Unfit::Problem(fleet_yaml::render(&problem, false))
 }

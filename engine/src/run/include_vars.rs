@@ -40,7 +40,9 @@ pub(super) async fn include_vars(
             return Err(Unfit::Problem(format!("{option} option must be a list")));
         }
     }
-    if ["dir", "depth", "files_matching", "ignore_files"].iter().any(|name| arguments.contains_key(*name))
+    if ["dir", "depth", "files_matching", "ignore_files"]
+        .iter()
+        .any(|name| arguments.contains_key(*name))
         && arguments.contains_key("file")
     {
         return Err(Unfit::Problem(
@@ -67,7 +69,9 @@ pub(super) async fn include_vars(
             let path = files::find(&file, "vars", &play.search(task)).map_err(|tried| {
                 let place = arguments.get("file").map_or(&task.span, |node| &node.span);
                 let missing = fleet_yaml::render(&files::missing(&file, place, &tried), false);
-                unread(format!("Could not find file `{file}` on the controller\n{missing}"))
+                unread(format!(
+                    "Could not find file `{file}` on the controller\n{missing}"
+                ))
             })?;
             vec![path]
         }
@@ -102,7 +106,10 @@ pub(super) async fn include_vars(
         .map(|(name, node)| (name.clone(), node.to_json()))
         .collect();
     scope.state.include(vars);
-    let files: Vec<String> = found.iter().map(|path| path.display().to_string()).collect();
+    let files: Vec<String> = found
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
     Ok(Done::ok(json!({
         "changed": false, "ansible_included_var_files": files, "ansible_facts": facts,
     })))
@@ -120,7 +127,10 @@ async fn wanted(
     let depth = host.number(arguments.get("depth"), scope).await?;
     let matching = text(host, arguments, "files_matching", scope).await?;
     let mut ignored = Vec::new();
-    for name in list(host, arguments, "ignore_files", scope).await?.unwrap_or_default() {
+    for name in list(host, arguments, "ignore_files", scope)
+        .await?
+        .unwrap_or_default()
+    {
         ignored.push(pattern(&format!("(?:{name})$"))?);
     }
     let extensions = list(host, arguments, "extensions", scope).await?;
@@ -186,7 +196,10 @@ fn collect(
             continue;
         }
         let is_main = is_roles && path.file_stem().is_some_and(|stem| stem == "main");
-        let matches = wanted.matching.as_ref().is_none_or(|own| own.is_match(&name));
+        let matches = wanted
+            .matching
+            .as_ref()
+            .is_none_or(|own| own.is_match(&name));
         if is_main || !matches || wanted.ignored.iter().any(|own| own.is_match(&name)) {
             continue;
         }

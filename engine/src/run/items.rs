@@ -41,11 +41,7 @@ impl Host {
         }
     }
 
-    async fn items(
-        &mut self,
-        r#loop: &Loop,
-        scope: &HostScope,
-    ) -> Result<Vec<OneItem>, Unfit> {
+    async fn items(&mut self, r#loop: &Loop, scope: &HostScope) -> Result<Vec<OneItem>, Unfit> {
         let values = match &r#loop.lookup {
             None => self.listed(r#loop, scope).await?,
             Some(lookup) => self.looked_up(lookup, r#loop, scope).await?,

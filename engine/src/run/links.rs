@@ -69,7 +69,11 @@ impl Links {
                 .slots
                 .lock()
                 .unwrap_or_else(std::sync::PoisonError::into_inner);
-            let own: Vec<Key> = slots.keys().filter(|key| key.name == name).cloned().collect();
+            let own: Vec<Key> = slots
+                .keys()
+                .filter(|key| key.name == name)
+                .cloned()
+                .collect();
             own.iter().filter_map(|key| slots.remove(key)).collect()
         };
         let mut links = Vec::new();
@@ -110,8 +114,8 @@ impl Shared {
             false if play.as_root == root => (Arc::clone(&play.reach), None),
             _ => {
                 let directives = &task.directives;
-                let reach =
-                    connection::reach(self, name, Some(directives), scope, root).map_err(refused)?;
+                let reach = connection::reach(self, name, Some(directives), scope, root)
+                    .map_err(refused)?;
                 let way = own.then(|| format!("{:?}", reach.address));
                 (Arc::new(reach), way)
             }
@@ -160,7 +164,11 @@ impl Shared {
     ///
     /// # Errors
     /// Why it is not known.
-    pub(super) async fn finish(&self, name: &str, finish: Finish) -> Result<Option<Undone>, String> {
+    pub(super) async fn finish(
+        &self,
+        name: &str,
+        finish: Finish,
+    ) -> Result<Option<Undone>, String> {
         let mut ended: Option<Undone> = None;
         for link in self.links.take(name).await {
             if !link.applies() {

@@ -52,21 +52,18 @@ pub(super) async fn act(
                 "Failed as requested from task".to_owned()
             })))
         }
-        LocalAction::IncludeVars => include_vars::include_vars(host, play, task, arguments, scope).await,
+        LocalAction::IncludeVars => {
+            include_vars::include_vars(host, play, task, arguments, scope).await
+        }
         LocalAction::SetFact => set_fact(host, arguments, scope).await,
         LocalAction::AddHost => new_hosts::add_host(host, arguments, scope).await,
         LocalAction::GroupBy => new_hosts::group_by(host, arguments, scope).await,
         LocalAction::Pause => pause::pause(host, arguments, scope).await,
         LocalAction::SetStats => set_stats(host, arguments, scope).await,
-        LocalAction::ValidateArgumentSpec => {
-            argument_spec::validate(host, arguments, scope).await
-        }
-        LocalAction::Copy
-        | LocalAction::Template
-        | LocalAction::Meta => Err(Unfit::Problem(format!(
-            "{}: not a local action",
-            task.place()
-        ))),
+        LocalAction::ValidateArgumentSpec => argument_spec::validate(host, arguments, scope).await,
+        LocalAction::Copy | LocalAction::Template | LocalAction::Meta => Err(Unfit::Problem(
+            format!("{}: not a local action", task.place()),
+        )),
     }
 }
 

@@ -29,7 +29,10 @@ impl Host {
             }
             Err(unfit) => return self.unfit(task, &scope, &info, unfit).await,
         }
-        let action = match self.words(task.action.arguments().get("action"), &scope).await {
+        let action = match self
+            .words(task.action.arguments().get("action"), &scope)
+            .await
+        {
             Ok(action) => action.unwrap_or_default(),
             Err(unfit) => return self.unfit(task, &scope, &info, unfit).await,
         };

@@ -41,7 +41,10 @@ pub(super) async fn add_host(
     const OWN: [&str; 6] = ["name", "hostname", "host", "groups", "groupname", "group"];
     let mut vars = IndexMap::new();
     let mut shown = serde_json::Map::new();
-    for (key, node) in arguments.iter().filter(|(key, _)| !OWN.contains(&key.as_str())) {
+    for (key, node) in arguments
+        .iter()
+        .filter(|(key, _)| !OWN.contains(&key.as_str()))
+    {
         let value = host.known(node, scope).await?;
         shown.insert(key.clone(), super::content::to_json(&value));
         vars.insert(key.clone(), data_node(&value, node));
@@ -96,13 +99,11 @@ pub(super) async fn group_by(
         .unwrap_or_else(|| vec!["all".to_owned()]);
     let parents: Vec<String> = parents.iter().map(|name| name.replace(' ', "-")).collect();
     let inventory = host.shared.inventory();
-    let is_new = inventory
-        .host(&host.name)
-        .is_none_or(|known| {
-            let own = inventory.group_names(known);
-            let mut wanted = parents.iter().filter(|parent| *parent != "all");
-            !own.contains(&group.as_str()) || wanted.any(|parent| !own.contains(&parent.as_str()))
-        });
+    let is_new = inventory.host(&host.name).is_none_or(|known| {
+        let own = inventory.group_names(known);
+        let mut wanted = parents.iter().filter(|parent| *parent != "all");
+        !own.contains(&group.as_str()) || wanted.any(|parent| !own.contains(&parent.as_str()))
+    });
     if is_new {
         let members = [(host.name.clone(), group.clone())];
         host.shared

@@ -24,12 +24,13 @@ pub(super) fn sort(shared: &Shared, play: &Play, hosts: &mut [String]) -> Result
         "reverse_inventory" => hosts.reverse(),
         "shuffle" => shuffle(hosts),
         other => {
-            return Err(
-                Diagnostic::error(node.span.clone(), format!("there is no order `{other}`"))
-                    .with_help(
-                        "`inventory`, `reverse_inventory`, `sorted`, `reverse_sorted` and `shuffle` are",
-                    ),
-            );
+            return Err(Diagnostic::error(
+                node.span.clone(),
+                format!("there is no order `{other}`"),
+            )
+            .with_help(
+                "`inventory`, `reverse_inventory`, `sorted`, `reverse_sorted` and `shuffle` are",
+            ));
         }
     }
     Ok(())
@@ -63,7 +64,11 @@ pub(super) fn batches(
     let mut index = 0;
     while !left.is_empty() {
         let size = sizes.get(index).or(sizes.last()).copied().unwrap_or(0);
-        let size = if size == 0 { left.len() } else { size.min(left.len()) };
+        let size = if size == 0 {
+            left.len()
+        } else {
+            size.min(left.len())
+        };
         batches.push(left[..size].to_vec());
         left = &left[size..];
         index += 1;
@@ -71,7 +76,12 @@ pub(super) fn batches(
     Ok(batches)
 }
 
-fn sizes(shared: &Shared, play: &Play, node: &Node, hosts: usize) -> Result<Vec<usize>, Diagnostic> {
+fn sizes(
+    shared: &Shared,
+    play: &Play,
+    node: &Node,
+    hosts: usize,
+) -> Result<Vec<usize>, Diagnostic> {
     let value = value(shared, play, node)?;
     let written: Vec<Value> = match value.kind() {
         ValueKind::Seq => value.try_iter().into_iter().flatten().collect(),

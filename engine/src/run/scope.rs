@@ -58,7 +58,8 @@ impl HostScope {
         }
         scope.written.extend(task.directives.vars.iter().cloned());
         scope.written.push(Arc::clone(&task.vars));
-        scope.params
+        scope
+            .params
             .extend(task.directives.include_params.iter().cloned());
         scope
     }
@@ -132,13 +133,14 @@ fn magic(role: &Role) -> BTreeMap<String, Value> {
             texts(&mut role.dependencies.iter().cloned()),
         ),
     ];
-    let values = values.into_iter().map(|(name, value)| (name.to_owned(), value));
+    let values = values
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value));
     let collection =
         collection.map(|name| ("ansible_collection_name".to_owned(), Value::from(name)));
     let has_parents = !role.parents.is_empty();
-    let of_parents = move |(name, _): &(String, Value)| {
-        has_parents || !name.starts_with("ansible_parent_role")
-    };
+    let of_parents =
+        move |(name, _): &(String, Value)| has_parents || !name.starts_with("ansible_parent_role");
     values.chain(collection).filter(of_parents).collect()
 }
 
@@ -179,7 +181,11 @@ impl Scope for HostScope {
             .inventory
             .iter()
             .flat_map(|layer| layer.vars.keys().cloned());
-        let vars = self.written.iter().chain(&self.params).chain(&self.defaults);
+        let vars = self
+            .written
+            .iter()
+            .chain(&self.params)
+            .chain(&self.defaults);
         let written = vars.flat_map(|vars| vars.keys().cloned());
         let of_role = self.role_magic.iter().flat_map(|magic| magic.keys());
         let alive = self.beside.iter().flat_map(|_| ALIVE).map(str::to_owned);

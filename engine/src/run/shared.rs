@@ -128,7 +128,12 @@ impl Shared {
 
     /// The hosts and groups as they are now.
     pub(crate) fn inventory(&self) -> Arc<Inventory> {
-        Arc::clone(&self.inventory.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(
+            &self
+                .inventory
+                .read()
+                .unwrap_or_else(PoisonError::into_inner),
+        )
     }
 
     /// Changes the hosts and groups, for all hosts from here on.
@@ -205,7 +210,9 @@ impl Shared {
             "hostvars",
             Value::from_object(HostVars {
                 shared: self.own.clone(),
-                viewer: place.batch.map(|batch| (Arc::clone(batch), host.to_owned())),
+                viewer: place
+                    .batch
+                    .map(|batch| (Arc::clone(batch), host.to_owned())),
             }),
         );
         add("fleetctl_run", self.run.as_str().into());
@@ -227,7 +234,10 @@ impl Shared {
             let below = play.roles.iter().flat_map(|role| &role.dependencies);
             let all = play.roles.iter().map(|role| &role.name).chain(below);
             let all: std::collections::BTreeSet<&str> = all.map(String::as_str).collect();
-            add("ansible_role_names", all.into_iter().map(Value::from).collect());
+            add(
+                "ansible_role_names",
+                all.into_iter().map(Value::from).collect(),
+            );
             add("role_names", roles.clone());
             add("ansible_play_role_names", roles);
             written.push(Arc::clone(&play.vars));
@@ -247,7 +257,9 @@ impl Shared {
             written,
             inventory: self.layers(host),
             defaults: Vec::new(),
-            beside: place.batch.map(|batch| (Arc::clone(batch), host.to_owned())),
+            beside: place
+                .batch
+                .map(|batch| (Arc::clone(batch), host.to_owned())),
         }
     }
 

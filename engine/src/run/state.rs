@@ -54,8 +54,12 @@ struct Facts {
 
 /// The names that `setup`, `service_facts`, `package_facts`, `mount_facts` and `getent` give to what they find.
 fn may_be_a_fact(name: &str) -> bool {
-    matches!(name, "services" | "packages" | "mount_points" | "aggregate_mounts")
-        || ["ansible_", "fleetctl_", "getent_"].iter().any(|prefix| name.starts_with(prefix))
+    matches!(
+        name,
+        "services" | "packages" | "mount_points" | "aggregate_mounts"
+    ) || ["ansible_", "fleetctl_", "getent_"]
+        .iter()
+        .any(|prefix| name.starts_with(prefix))
 }
 
 #[derive(Debug, Default)]

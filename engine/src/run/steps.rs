@@ -97,9 +97,17 @@ impl Host {
                 Err(Unfit::Problem(why)) => {
                     let failed = end.status == Status::Failed;
                     if failed {
-                        add(&mut end, "break_when_suppressed_exception", "(traceback unavailable)".into());
+                        add(
+                            &mut end,
+                            "break_when_suppressed_exception",
+                            "(traceback unavailable)".into(),
+                        );
                     } else {
-                        add(&mut end, "msg", format!("A 'break_when' expression failed: {why}").into());
+                        add(
+                            &mut end,
+                            "msg",
+                            format!("A 'break_when' expression failed: {why}").into(),
+                        );
                         add(&mut end, "failed", true.into());
                         end.status = Status::Failed;
                     }
@@ -143,7 +151,11 @@ impl Host {
         scope: &HostScope,
         result: minijinja::Value,
     ) -> Result<bool, Unfit> {
-        let Some(r#loop) = task.r#loop.as_ref().filter(|own| !own.break_when.is_empty()) else {
+        let Some(r#loop) = task
+            .r#loop
+            .as_ref()
+            .filter(|own| !own.break_when.is_empty())
+        else {
             return Ok(false);
         };
         let scope = match &task.register {
@@ -153,7 +165,11 @@ impl Host {
         Ok(self.all_true(&r#loop.break_when, &scope).await?.is_none())
     }
 
-    async fn patience(&mut self, task: &Task, scope: &HostScope) -> Result<Option<Patience>, Unfit> {
+    async fn patience(
+        &mut self,
+        task: &Task,
+        scope: &HostScope,
+    ) -> Result<Option<Patience>, Unfit> {
         let retries = self.number(task.retries.as_ref(), scope).await?;
         if task.until.is_empty() && retries.is_none() {
             return Ok(None);
@@ -245,12 +261,21 @@ impl Host {
         scope: &HostScope,
         prepared: Prepared,
     ) -> Result<Outcome, Unfit> {
-        let plans = prepared.terms.check.unwrap_or(self.shared.mode == Mode::Plan);
+        let plans = prepared
+            .terms
+            .check
+            .unwrap_or(self.shared.mode == Mode::Plan);
         if is_fetch(task) && plans {
             let message = "check mode not (yet) supported for this module";
-            return Ok(done(Status::Skipped, &json!({"skipped": true, "msg": message})));
+            return Ok(done(
+                Status::Skipped,
+                &json!({"skipped": true, "msg": message}),
+            ));
         }
-        let name = prepared.delegate.clone().unwrap_or_else(|| self.name.clone());
+        let name = prepared
+            .delegate
+            .clone()
+            .unwrap_or_else(|| self.name.clone());
         let (terms, delegate) = (prepared.terms.clone(), prepared.delegate.clone());
         let fetch = Fetch::of(&prepared.work, &name, &play.play.dir)?;
         let mut outcome = self

@@ -173,7 +173,10 @@ impl Host {
         let mut known = Vec::new();
         for (key, value) in node.as_map().into_iter().flat_map(fleet_yaml::Map::iter) {
             match self.known(value, scope).await {
-                Ok(value) => known.push((Value::from(key.scalar_text().unwrap_or_default().as_ref()), value)),
+                Ok(value) => known.push((
+                    Value::from(key.scalar_text().unwrap_or_default().as_ref()),
+                    value,
+                )),
                 Err(Unfit::Stop(stop)) => return Err(Unfit::Stop(stop)),
                 Err(_) => {}
             }

@@ -107,7 +107,11 @@ pub(super) fn judge(shared: &Shared, host: &str, flight: Flight) -> Judged {
 
 /// `register` as a mapping: each variable is what its expression says of the result.
 fn project(shared: &Shared, flight: &Flight, whole: Variable) {
-    let key = if flight.looped { "loop_result" } else { "result" };
+    let key = if flight.looped {
+        "loop_result"
+    } else {
+        "result"
+    };
     let mut scope = match whole {
         Variable::Data(value) => {
             let about = Value::from_pairs([(key, value)]);
@@ -140,7 +144,12 @@ fn label(
     result: &mut serde_json::Value,
 ) -> Option<String> {
     let (_, shown) = item.value.as_ref()?;
-    let Some(node) = flight.task.r#loop.as_ref().and_then(|own| own.label.as_ref()) else {
+    let Some(node) = flight
+        .task
+        .r#loop
+        .as_ref()
+        .and_then(|own| own.label.as_ref())
+    else {
         return Some(shown.clone());
     };
     let scope = match &flight.task.register {
@@ -207,7 +216,12 @@ pub(super) fn item_verdict(
     }
     let mut result: serde_json::Value =
         serde_json::from_str(&outcome.result.0).unwrap_or_else(|_| json!({}));
-    let shows = flight.task.directives.diff.as_ref().and_then(fleet_yaml::Node::as_bool);
+    let shows = flight
+        .task
+        .directives
+        .diff
+        .as_ref()
+        .and_then(fleet_yaml::Node::as_bool);
     let module = match &flight.task.action {
         Action::Module { module, .. } => module.name,
         other => other.name(),
@@ -387,14 +401,20 @@ fn as_written(result: Value) -> Value {
     fn marked(value: &Value) -> Value {
         match (value.kind(), value.as_str()) {
             (_, Some(text)) => Value::from_safe_string(text.to_owned()),
-            (ValueKind::Map, _) => Value::from_pairs(
-                value
-                    .try_iter()
-                    .into_iter()
-                    .flatten()
-                    .map(|key| (key.clone(), marked(&value.get_item(&key).unwrap_or_default()))),
-            ),
-            (ValueKind::Seq, _) => value.try_iter().into_iter().flatten().map(|item| marked(&item)).collect(),
+            (ValueKind::Map, _) => {
+                Value::from_pairs(value.try_iter().into_iter().flatten().map(|key| {
+                    (
+                        key.clone(),
+                        marked(&value.get_item(&key).unwrap_or_default()),
+                    )
+                }))
+            }
+            (ValueKind::Seq, _) => value
+                .try_iter()
+                .into_iter()
+                .flatten()
+                .map(|item| marked(&item))
+                .collect(),
             _ => value.clone(),
         }
     }

@@ -44,7 +44,11 @@ impl Host {
     }
 
     /// Goes through a block, with its `rescue` and `always`.
-    pub(super) fn block<'a>(&'a mut self, play: &'a PlayContext, block: &'a Arc<Block>) -> Walking<'a> {
+    pub(super) fn block<'a>(
+        &'a mut self,
+        play: &'a PlayContext,
+        block: &'a Arc<Block>,
+    ) -> Walking<'a> {
         Box::pin(async move {
             let Some(role) = &block.role else {
                 return self.guarded(play, block).await;
@@ -238,8 +242,7 @@ impl Host {
             Some(role) => format!("{} : {name}", role.name),
             None => name.clone(),
         };
-        let glob = crate::template::fits(start, &name)
-            || crate::template::fits(start, &full);
+        let glob = crate::template::fits(start, &name) || crate::template::fits(start, &full);
         self.passing = !glob;
         self.passing
     }
@@ -293,7 +296,12 @@ impl Host {
     }
 
     /// All hosts do a task at the same time; where it is fatal, all fail with the first that does.
-    async fn together(&mut self, play: &PlayContext, task: &Arc<Task>, fatal: bool) -> Result<(), Stop> {
+    async fn together(
+        &mut self,
+        play: &PlayContext,
+        task: &Arc<Task>,
+        fatal: bool,
+    ) -> Result<(), Stop> {
         if self.batch.strategy == Strategy::Linear {
             self.gather().await?;
         }
@@ -306,7 +314,10 @@ impl Host {
             place.push(BEHIND);
             place
         };
-        let failed = matches!(gone, Err(Stop::Failed | Stop::Broken | Stop::Unreachable(_)));
+        let failed = matches!(
+            gone,
+            Err(Stop::Failed | Stop::Broken | Stop::Unreachable(_))
+        );
         if failed {
             self.batch.count_failure(&self.name);
         }
@@ -336,10 +347,15 @@ impl Host {
         let Some(node) = &play.play.max_fail_percentage else {
             return false;
         };
-        let Ok(Evaluated::Known(most)) = self.shared.templar.value(node, &play.scope.shared()) else {
+        let Ok(Evaluated::Known(most)) = self.shared.templar.value(node, &play.scope.shared())
+        else {
             return false;
         };
-        let most: f64 = most.to_string().trim_end_matches('%').parse().unwrap_or(100.0);
+        let most: f64 = most
+            .to_string()
+            .trim_end_matches('%')
+            .parse()
+            .unwrap_or(100.0);
         let share = self.batch.failed() as f64 / self.batch.hosts.len() as f64 * 100.0;
         share > most
     }
@@ -380,7 +396,10 @@ impl Host {
                 batch.done_once(
                     &place,
                     Once {
-                        failed: matches!(gone, Err(Stop::Failed | Stop::Broken | Stop::Unreachable(_))),
+                        failed: matches!(
+                            gone,
+                            Err(Stop::Failed | Stop::Broken | Stop::Unreachable(_))
+                        ),
                         ended: matches!(gone, Err(Stop::Ended)),
                     },
                 );
@@ -397,35 +416,35 @@ impl Host {
     /// Does a task here and now.
     fn act<'a>(&'a mut self, play: &'a PlayContext, task: &'a Arc<Task>) -> Walking<'a> {
         Box::pin(async move {
-        match &task.action {
-            Action::Include { .. } => self.include(play, task).await,
-            Action::Local {
-                action: LocalAction::Meta,
-                ..
-            } => self.meta(play, task).await,
-            Action::Templated { name, .. } => {
-                let scope = self.scope_of(play, task);
-                let named = match self.words(Some(name), &scope).await {
-                    Ok(named) => named.unwrap_or_default(),
-                    Err(unfit) => {
-                        let info = self.info(task, &scope);
-                        return self.unfit(task, &scope, &info, unfit).await;
-                    }
-                };
-                match self.shared.books.action(&named, task, &play.dir) {
-                    Ok(action) => {
-                        let task = Arc::new(task.with_action(action));
-                        self.act(play, &task).await
-                    }
-                    Err(problems) => {
-                        let info = self.info(task, &scope);
-                        let unfit = super::include::unread(&problems);
-                        self.unfit(task, &scope, &info, unfit).await
+            match &task.action {
+                Action::Include { .. } => self.include(play, task).await,
+                Action::Local {
+                    action: LocalAction::Meta,
+                    ..
+                } => self.meta(play, task).await,
+                Action::Templated { name, .. } => {
+                    let scope = self.scope_of(play, task);
+                    let named = match self.words(Some(name), &scope).await {
+                        Ok(named) => named.unwrap_or_default(),
+                        Err(unfit) => {
+                            let info = self.info(task, &scope);
+                            return self.unfit(task, &scope, &info, unfit).await;
+                        }
+                    };
+                    match self.shared.books.action(&named, task, &play.dir) {
+                        Ok(action) => {
+                            let task = Arc::new(task.with_action(action));
+                            self.act(play, &task).await
+                        }
+                        Err(problems) => {
+                            let info = self.info(task, &scope);
+                            let unfit = super::include::unread(&problems);
+                            self.unfit(task, &scope, &info, unfit).await
+                        }
                     }
                 }
+                _ => self.task(play, task, None).await,
             }
-            _ => self.task(play, task, None).await,
-        }
         })
     }
 }

@@ -87,7 +87,10 @@ impl Way {
                 },
             )
         };
-        let mut files: Vec<Arc<Vars>> = shared.settings.prompted.get(&self.play.span.to_string())
+        let mut files: Vec<Arc<Vars>> = shared
+            .settings
+            .prompted
+            .get(&self.play.span.to_string())
             .into_iter()
             .cloned()
             .collect();
@@ -102,8 +105,7 @@ impl Way {
         };
         let as_root = needs_root(shared, name, place);
         let scope = scope(&files);
-        let reach =
-            connection::reach(shared, name, Some(&self.play.directives), &scope, as_root)?;
+        let reach = connection::reach(shared, name, Some(&self.play.directives), &scope, as_root)?;
         Ok(PlayContext {
             play: Arc::clone(&self.play),
             scope,

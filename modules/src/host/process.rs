@@ -130,7 +130,10 @@ impl Process<'_> {
         let mut command = std::process::Command::new(program);
         command
             .args(arguments)
-            .env("PATH", search_path(&std::env::var("PATH").unwrap_or_default()))
+            .env(
+                "PATH",
+                search_path(&std::env::var("PATH").unwrap_or_default()),
+            )
             .envs(self.environment)
             .process_group(0);
         command.stdin(if self.stdin.is_some() {

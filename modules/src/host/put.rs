@@ -630,6 +630,32 @@ mod tests {
     }
 
     #[test]
+    fn what_lies_in_a_directory_that_a_command_may_have_made_is_assumed_too() {
+        let root = tempfile::tempdir().unwrap();
+        let mut host = Host::plan();
+        host.command(Command {
+            argv: vec!["make".to_owned()],
+            line: "make".to_owned(),
+            ..Command::default()
+        })
+        .unwrap();
+        let dir = root.path().join("made");
+        host.put(Put {
+            path: dir.clone(),
+            to: To::Dir {
+                mode: None,
+                owner: None,
+                group: None,
+            },
+            validate: None,
+        })
+        .unwrap();
+        host.put(Put::content(dir.join("file"), "x")).unwrap();
+        let assumed: Vec<bool> = host.end().iter().map(|effect| effect.assumed).collect();
+        assert_eq!(assumed, [false, true, true]);
+    }
+
+    #[test]
     fn after_a_command_a_plan_assumes_what_may_be_there_by_then() {
         let root = tempfile::tempdir().unwrap();
         let mut host = Host::plan();

@@ -67,7 +67,9 @@ impl UnitState {
         };
         self.active == "inactive"
             && says("ConditionResult", |value| value == "no")
-            && says("ConditionTimestamp", |value| !value.is_empty() && value != "n/a")
+            && says("ConditionTimestamp", |value| {
+                !value.is_empty() && value != "n/a"
+            })
     }
 
     /// Whether the unit exists.
@@ -471,6 +473,25 @@ mod tests {
                 && is_so(&state, UnitAction::Enable)
                 && !is_so(&state, UnitAction::Reload)
         );
+    }
+
+    #[test]
+    fn a_unit_whose_condition_is_unmet_was_left_out() {
+        let of = |text: &str| parse(text).skipped();
+        let tried = "ConditionTimestamp=Tue 2026-12-01 05:49:13 UTC\n";
+        assert!(of(&format!(
+            "ActiveState=inactive\nConditionResult=no\n{tried}"
+        )));
+        assert!(!of(&format!(
+            "ActiveState=inactive\nConditionResult=yes\n{tried}"
+        )));
+        assert!(!of(&format!(
+            "ActiveState=active\nConditionResult=no\n{tried}"
+        )));
+        // One that was never to start has no result either.
+        assert!(!of(
+            "ActiveState=inactive\nConditionResult=no\nConditionTimestamp=\n"
+        ));
     }
 
     #[test]

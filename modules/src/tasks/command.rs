@@ -142,7 +142,9 @@ impl Execution<'_> {
         match self.execute(host) {
             // What it needs may be among what comes before it.
             Err(fault) if host.ahead() => {
-                let message = format!("known after apply: now, before what comes first in the plan, it fails: {fault}");
+                let message = format!(
+                    "known after apply: now, before what comes first in the plan, it fails: {fault}"
+                );
                 Ok(Report::of(unrun(&cmd, &message)).with_status(Status::Unknown))
             }
             done => done,

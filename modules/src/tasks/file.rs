@@ -623,6 +623,23 @@ mod tests {
     }
 
     #[test]
+    fn what_a_command_before_may_make_is_not_known_to_be_absent() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("default");
+        let gone = serde_json::json!({"path": path, "state": "absent"});
+        let mut host = Host::plan();
+        let status = |host: &mut Host| (MODULE.run)(gone.clone(), host).unwrap().status;
+        assert_eq!(status(&mut host), None);
+        host.command(crate::host::Command {
+            argv: vec!["make".to_owned()],
+            line: "make".to_owned(),
+            ..crate::host::Command::default()
+        })
+        .unwrap();
+        assert_eq!(status(&mut host), Some(crate::module::Status::Unknown));
+    }
+
+    #[test]
     fn a_directory_is_made_with_those_above_it_and_then_left_alone() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a/b/c");

@@ -155,7 +155,10 @@ impl Wanted<'_> {
             || self.enabled == Some(false)
             || self.masked == Some(false);
         if may_come && otherwise {
-            let message = format!("{} does not exist yet: what is before it may bring it", self.name);
+            let message = format!(
+                "{} does not exist yet: what is before it may bring it",
+                self.name
+            );
             let mut report = self.report(&before);
             report.fields.insert("msg".to_owned(), message.into());
             return Ok(report.with_status(Status::Unknown));
@@ -170,7 +173,9 @@ impl Wanted<'_> {
                 "{0} does not run: systemd leaves it out, because a condition in its unit file is not met here (`systemctl status {0}`)",
                 self.name
             );
-            report.fields.insert("warnings".to_owned(), json!([warning]));
+            report
+                .fields
+                .insert("warnings".to_owned(), json!([warning]));
         }
         Ok(report)
     }

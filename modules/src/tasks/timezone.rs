@@ -101,7 +101,11 @@ fn set(host: &mut Host, name: &str, before: Option<&str>) -> Result<(), Fault> {
     let systemd = Path::new("/run/systemd/system").is_dir();
     if before != Some(name) {
         // As systemd writes it where it runs.
-        let up = if systemd { "..".to_owned() + ZONES } else { ZONES.to_owned() };
+        let up = if systemd {
+            "..".to_owned() + ZONES
+        } else {
+            ZONES.to_owned()
+        };
         host.put(Put {
             path: LINK.into(),
             to: To::Link {
@@ -125,10 +129,15 @@ fn set(host: &mut Host, name: &str, before: Option<&str>) -> Result<(), Fault> {
 /// Whether this host's own `timedatectl set-timezone` would write Debian's file: the program that does it has its name inside.
 /// Where there is no such program, nothing but this module keeps the two alike.
 fn timedated_writes_it(host: &Host) -> Result<bool, Fault> {
-    let programs = ["/usr/lib/systemd/systemd-timedated", "/lib/systemd/systemd-timedated"];
+    let programs = [
+        "/usr/lib/systemd/systemd-timedated",
+        "/lib/systemd/systemd-timedated",
+    ];
     for program in programs {
         if let Some(bytes) = host.read(&host.resolve(Path::new(program))?)? {
-            return Ok(bytes.windows(NAMED.len()).any(|window| window == NAMED.as_bytes()));
+            return Ok(bytes
+                .windows(NAMED.len())
+                .any(|window| window == NAMED.as_bytes()));
         }
     }
     Ok(true)
