@@ -27,8 +27,9 @@ pub struct Lock {
     joined: bool,
 }
 
-/// How long it may take until who has taken the lock has said so.
-const SETTLE: Duration = Duration::from_millis(500);
+/// How long it may take until who has taken the lock has said so, and until a process that is just being started has let
+/// go of what it inherited.
+const SETTLE: Duration = Duration::from_millis(300);
 /// The file of pending handlers.
 const PENDING: &str = "pending";
 /// A holder that has not said who it is.
@@ -139,8 +140,7 @@ impl State {
                 }
                 file.unlock().map_err(unfit)?;
             }
-            let other = held_by.run != run && held_by.run != UNKNOWN;
-            if Instant::now() >= deadline || other && timeout.is_zero() {
+            if Instant::now() >= deadline {
                 return Err(Refusal::Locked(held_by));
             }
             std::thread::sleep(Duration::from_millis(20));
