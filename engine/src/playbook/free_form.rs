@@ -14,8 +14,8 @@ pub(super) fn split(text: &str, takes_text: bool, known: impl Fn(&str) -> bool) 
     let (mut rest, mut kept_to) = (String::new(), 0);
     for word in words(text) {
         let (start, end) = (word.start, word.end);
-        match text[word].split_once('=') {
-            Some((key, value)) if is_name(key) && (!takes_text || known(key)) => {
+        match pair(&text[word]) {
+            Some((key, value)) if is_key(key, takes_text) && (!takes_text || known(key)) => {
                 arguments.push((key.to_owned(), unquote(value)));
                 rest.push_str(&text[kept_to..start]);
                 kept_to = end;
@@ -28,6 +28,31 @@ pub(super) fn split(text: &str, takes_text: bool, known: impl Fn(&str) -> bool) 
         arguments,
         rest: rest.trim().to_owned(),
     }
+}
+
+/// A word at its first `=` that is in no template.
+fn pair(word: &str) -> Option<(&str, &str)> {
+    let mut depth = 0_u32;
+    let bytes = word.as_bytes();
+    for (at, byte) in bytes.iter().enumerate() {
+        match (byte, bytes.get(at + 1)) {
+            (b'{', Some(b'{')) => depth += 1,
+            (b'}', Some(b'}')) => depth = depth.saturating_sub(1),
+            (b'=', _) if depth == 0 => return Some((&word[..at], &word[at + 1..])),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// A name, or a template that makes one where there is no free text to confuse it with.
+fn is_key(key: &str, takes_text: bool) -> bool {
+    is_name(key)
+        || !takes_text && key.contains("{{") && key.ends_with(|c: char| c == '}' || is_word(c))
+}
+
+fn is_word(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_'
 }
 
 /// Free-form text, taken apart.
@@ -135,6 +160,17 @@ mod tests {
         let split = split("path={{ base + '/x y' }}/z state=absent", false, |_| true);
         assert_eq!(split.arguments[0].1, "{{ base + '/x y' }}/z");
         assert_eq!(split.arguments[1].1, "absent");
+    }
+
+    #[test]
+    fn a_template_may_make_an_arguments_name() {
+        let split = split("{{ 'a=' + b }}_x={{ c }} d=1", false, |_| true);
+        let pairs = [("{{ 'a=' + b }}_x", "{{ c }}"), ("d", "1")];
+        assert_eq!(
+            split.arguments,
+            pairs.map(|(k, v)| (k.to_owned(), v.to_owned()))
+        );
+        assert_eq!(split.rest, "");
     }
 
     #[test]

@@ -12,7 +12,7 @@ pub(super) static MODULE: Module = Module::of::<Getent>();
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct Getent {
-    /// The database: `passwd`, `group`, `services`, `hosts`, …
+    /// The database: `passwd`, `group`, `services`, `hosts` and others of nsswitch.conf(5).
     database: Text,
     /// The entry; all of them where it is not given.
     key: Option<Text>,
