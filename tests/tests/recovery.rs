@@ -204,7 +204,6 @@ fn a_full_disk_stops_no_undo() {
     // The journal has kept room for the undo before it let anything be done.
     failed
         .ended(3)
-        .says("cannot back up /srv/file")
         .says("the disk is full")
         .says("effects undone, all is as it was");
     HostState::of(&FLEET, "web6").assert_same_as(&before);

@@ -394,7 +394,7 @@ impl Host {
             open: 0,
             looped: task.r#loop.is_some(),
             ignore_errors: false,
-            secret: self.shared.settings.no_log,
+            secret: self.is_secret(task, scope).await?,
             judged: !task.failed_when.is_empty()
                 || !task.changed_when.is_empty()
                     && (constant(&task.changed_when).is_none() || is_local(task)),
@@ -492,6 +492,15 @@ impl Host {
         flight.ignore_errors |= matches!(ignored, Ok(Some(true)));
         let secret = self.flag(task.directives.no_log.as_ref(), scope).await;
         flight.secret |= !matches!(secret, Ok(None | Some(false)));
+    }
+
+    /// Whether a task's results and items are hidden; they are where that cannot be told yet.
+    async fn is_secret(&mut self, task: &Task, scope: &HostScope) -> Result<bool, Unfit> {
+        match self.flag(task.directives.no_log.as_ref(), scope).await {
+            Ok(said) => Ok(said.unwrap_or(self.shared.settings.no_log)),
+            Err(Unfit::Stop(stop)) => Err(Unfit::Stop(stop)),
+            Err(_) => Ok(true),
+        }
     }
 
     /// What a task leaves behind is on its way.
