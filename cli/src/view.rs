@@ -85,7 +85,9 @@ fn task(text: &mut String, task: &PlannedTask, diffs: bool) {
         task.task.name
     );
     let unknown = (task.status == Status::Unknown).then_some("known after apply");
-    if let Some(message) = task.message.as_deref().or(unknown) {
+    // What a module registers in Ansible's check mode is for playbooks; here it is a plan that speaks.
+    let plans = |message: &&str| unknown.is_none_or(|unknown| message.starts_with(unknown));
+    if let Some(message) = task.message.as_deref().filter(plans).or(unknown) {
         let _ = writeln!(
             text,
             "      {}",

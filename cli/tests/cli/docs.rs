@@ -49,11 +49,32 @@ fn one_module_is_shown_with_its_arguments() {
 
     `include_vars: text` is short for its argument `file`.
 
-      file  text; required
+      file  text
           The file, beside the playbook or in its `vars/`.
+
+      dir  text
+          A directory, all files of which are taken, in order.
 
       name  text
           Put the variables into one mapping of this name.
+
+      depth  number; 0 where it is not given
+          How deep to go into a directory; 0 for all of it.
+
+      extensions  list; json, yaml, yml where it is not given
+          The endings of files that are taken from a directory.
+
+      files_matching  pattern
+          Only files of a directory that this matches.
+
+      hash_behaviour  `replace` or `merge`
+          Whether mappings are merged with those that are there.
+
+      ignore_files  list
+          Files of a directory that are left out.
+
+      ignore_unknown_extensions  yes or no; false where it is not given
+          Files of a directory with other endings are no mistake.
     --- exit 0
     ");
     insta::assert_snapshot!(desk.run("doc tempalte"), @"

@@ -92,12 +92,12 @@ fn an_apply_makes_it_true_and_a_second_one_finds_nothing_to_do() {
     insta::assert_snapshot!(desk.run("apply --yes -i here.yml site.yml"), @"
     localhost on localhost (1 host)
     recap
-      localhost  unchanged    ok=4 changed=0 effects=0 skipped=1
+      localhost  unchanged    ok=5 changed=0 effects=0
     run RUN
     --- exit 0
     ");
     insta::assert_snapshot!(desk.run("plan -i here.yml site.yml"), @"
-    localhost: nothing to change (4 tasks in place)
+    localhost: nothing to change (5 tasks in place)
     plan: 0 effects on 0 of 1 host
     --- exit 0
     ");
@@ -132,7 +132,7 @@ fn a_changed_line_is_shown_as_a_diff() {
             +listen 8081;
             +server_name x;
     recap
-      localhost  changed      ok=4 changed=1 effects=1 skipped=2
+      localhost  changed      ok=6 changed=1 effects=1
     run RUN
     --- exit 0
     ");
@@ -155,7 +155,7 @@ fn a_failed_task_puts_the_host_back() {
           file $DESK/motd
       failed   localhost a failure  site.yml:7
           command sh -c 'echo out; echo err >&2; exit 3'
-          non-zero return code
+          The command exited with a non-zero return code.
           command: ["sh","-c","echo out; echo err >&2; exit 3"]
           stderr: err
           stdout: out

@@ -167,47 +167,13 @@ fn keywords_that_are_not_supported_say_what_to_do_instead() {
     );
     insta::assert_snapshot!(desk.run("validate -i hosts.yml site.yml"), @"
     --- stderr
-    error: `serial` on a play is not supported yet
-     --> site.yml:2:3
-      |
-    2 |   serial: 2
-      |   ^^^^^^
-      |
-      = help: limit the run with `--limit` for now
-
-    error: `roles` on a play is not supported yet
-     --> site.yml:3:3
+    error: the role 'nginx' was not found in $DESK/roles:$DESK/.ansible/roles:/usr/share/ansible/roles:/etc/ansible/roles:$DESK
+     --> site.yml:3:11
       |
     3 |   roles: [nginx]
-      |   ^^^^^
+      |           ^^^^^
       |
-      = help: put the role's tasks, handlers and vars into the play for now
-
-    error: `rescue` on a block is not supported yet
-     --> site.yml:7:7
-      |
-    7 |       rescue: []
-      |       ^^^^^^
-      |
-      = help: use `ignore_errors` and `when: result is failed` for now
-
-    error: `async` on a task is not supported yet
-     --> site.yml:9:7
-      |
-    9 |       async: 10
-      |       ^^^^^
-      |
-      = help: take it out: tasks run to their end
-
-    error: `with_dict` is not supported yet
-      --> site.yml:11:7
-       |
-    11 |       with_dict: {}
-       |       ^^^^^^^^^
-       |
-       = help: write the list with `loop:`
-
-    5 mistakes; nothing was connected, nothing was changed
+      = help: set `roles_path` to where it is, or install it beside the playbook in `roles/`
     --- exit 11
     ");
 }
@@ -231,13 +197,13 @@ fn a_misspelt_module_and_a_foreign_one() {
       |
       = help: did you mean `template`?
 
-    error: `community.docker.docker_container` is no keyword or module that fleetctl knows
+    error: the module `community.docker.docker_container` is not supported yet
      --> site.yml:4:7
       |
     4 |     - community.docker.docker_container: {name: x}
       |       ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
       |
-      = help: `fleetctl doc` lists the modules, docs/language.md the keywords
+      = help: `fleetctl doc` lists the modules; a module that lies in the project's `library/` is run as it is
 
     2 mistakes; nothing was connected, nothing was changed
     --- exit 11
@@ -278,7 +244,15 @@ fn arguments_that_are_not_there_or_must_be() {
       |
       = help: write the arguments as a mapping below the module
 
-    3 mistakes; nothing was connected, nothing was changed
+    error: argument `_raw_params` of `service`: it is not known to this module
+     --> site.yml:5:16
+      |
+    5 |     - service: name=nginx state=reloaded now
+      |                ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+      |
+      = help: known are name, state, enabled, use, sleep, pattern, arguments, runlevel
+
+    4 mistakes; nothing was connected, nothing was changed
     --- exit 11
     ");
 }
@@ -311,7 +285,7 @@ fn values_of_a_wrong_type() {
     4 |     - file: {path: [/etc/x], state: directry}
       |                    ^^^^^^^^
 
-    error: argument `state` of `file`: expected `file`, `directory`, `link`, `touch` or `absent`, not `directry`
+    error: argument `state` of `file`: expected `file`, `directory`, `link`, `hard`, `touch` or `absent`, not `directry`
      --> site.yml:4:37
       |
     4 |     - file: {path: [/etc/x], state: directry}
@@ -319,7 +293,7 @@ fn values_of_a_wrong_type() {
       |
       = help: did you mean `directory`?
 
-    error: argument `state` of `apt`: expected `installed`, `present`, `latest`, `absent` or `removed`, not `lates`
+    error: argument `state` of `apt`: expected `installed`, `present`, `latest`, `absent`, `removed`, `build-dep` or `fixed`, not `lates`
      --> site.yml:5:33
       |
     5 |     - apt: {name: nginx, state: lates}
@@ -353,7 +327,7 @@ fn values_of_a_wrong_type() {
       |
       = help: looked for files/a, a, ../files/a, ../a
 
-    error: argument `content` of `copy`: it cannot stand beside `src`: the content comes from one of them
+    error: argument `content` of `copy`: src and content are mutually exclusive
      --> site.yml:9:45
       |
     9 |     - copy: {dest: /etc/x, src: a, content: b}
@@ -461,13 +435,13 @@ fn keywords_with_a_wrong_value() {
     5 |   vars: [a]
       |         ^^^
 
-    error: expected a variable's name, not a list
+    error: Invalid variable name: expected a text, not a list
      --> site.yml:8:17
       |
     8 |       register: [x]
       |                 ^^^
 
-    error: expected a string, not a mapping
+    error: expected a tag, not a mapping
      --> site.yml:9:13
       |
     9 |       tags: {}
@@ -497,7 +471,7 @@ fn keywords_with_a_wrong_value() {
     15 |       loop: 3
        |             ^
 
-    error: `a b` cannot be a variable's name
+    error: Invalid variable name `a b`
       --> site.yml:17:14
        |
     17 |       vars: {"a b": 1}
@@ -523,11 +497,27 @@ fn templates_with_mistakes() {
     );
     insta::assert_snapshot!(desk.run("validate -i hosts.yml site.yml"), @r#"
     --- stderr
+    error: nothing sets the variable `a`
+     --> site.yml:3:24
+      |
+    3 |     - debug: {msg: "{{ a b }}"}
+      |                        ^
+      |
+      = help: set it in the inventory, in `vars`, or with `-e`; or say what holds without it: `| default(…)`
+
     error[F0302]: unexpected name, expected `}}`
      --> site.yml:3:26
       |
     3 |     - debug: {msg: "{{ a b }}"}
       |                          ^
+
+    error: nothing sets the variable `a`
+     --> site.yml:4:24
+      |
+    4 |     - debug: {msg: "{{ a | uper }}"}
+      |                        ^
+      |
+      = help: set it in the inventory, in `vars`, or with `-e`; or say what holds without it: `| default(…)`
 
     error[F0303]: there is no filter `uper`
      --> site.yml:4:28
@@ -551,7 +541,7 @@ fn templates_with_mistakes() {
     6 |     - debug: {msg: "{% if a %}x"}
       |                               ^
 
-    4 mistakes; nothing was connected, nothing was changed
+    6 mistakes; nothing was connected, nothing was changed
     --- exit 11
     "#);
 }
@@ -573,6 +563,14 @@ fn conditions_with_mistakes() {
     );
     insta::assert_snapshot!(desk.run("validate -i hosts.yml site.yml"), @r#"
     --- stderr
+    error: nothing sets the variable `a`
+     --> site.yml:4:13
+      |
+    4 |       when: a ==
+      |             ^
+      |
+      = help: set it in the inventory, in `vars`, or with `-e`; or say what holds without it: `| default(…)`
+
     error[F0302]: unexpected end of the template, expected an expression
      --> site.yml:4:15
       |
@@ -605,7 +603,7 @@ fn conditions_with_mistakes() {
     10 |     - debug: {var: "a |"}
        |                       ^
 
-    5 mistakes; nothing was connected, nothing was changed
+    6 mistakes; nothing was connected, nothing was changed
     --- exit 11
     "#);
 }
@@ -746,6 +744,14 @@ fn hosts_that_are_not_there() {
     );
     insta::assert_snapshot!(desk.run("validate -i hosts.yml site.yml"), @"
     --- stderr
+    error: no host and no group matches `webb`
+     --> site.yml:1:10
+      |
+    1 | - hosts: webb
+      |          ^^^^
+      |
+      = help: did you mean `web1`? `--allow-no-hosts` lets such a play pass
+
     error: `hosts` is empty
      --> site.yml:3:10
       |
@@ -761,14 +767,6 @@ fn hosts_that_are_not_there() {
       |   ^^^^^^^^^
       |
       = help: name a group, a host or a pattern; `all` for every host
-
-    error: no host and no group matches `webb`
-     --> site.yml:1:10
-      |
-    1 | - hosts: webb
-      |          ^^^^
-      |
-      = help: did you mean `web1`? `--allow-no-hosts` lets such a play pass
 
     3 mistakes; nothing was connected, nothing was changed
     --- exit 11
@@ -787,7 +785,7 @@ fn a_play_for_nobody_is_fine_where_that_is_said() {
     --- exit 0
     ");
     insta::assert_snapshot!(desk.run("plan -i hosts.yml --allow-no-hosts site.yml"), @"
-    mail skipped: no host matches
+    mail skipped: no hosts matched
     plan: 0 effects on 0 of 0 hosts
     --- exit 0
     ");
@@ -945,11 +943,27 @@ fn all_mistakes_of_a_file_are_told_in_one_go() {
     7 |     - service: {name: nginx, state: running}
       |                                     ^^^^^^^
 
+    error: nothing sets the variable `a`
+     --> site.yml:9:13
+      |
+    9 |       when: a =
+      |             ^
+      |
+      = help: set it in the inventory, in `vars`, or with `-e`; or say what holds without it: `| default(…)`
+
     error[F0302]: unexpected input after expression
      --> site.yml:9:15
       |
     9 |       when: a =
       |               ^
+
+    error: nothing sets the variable `a`
+      --> site.yml:10:24
+       |
+    10 |     - debug: {msg: "{{ a | uper }}"}
+       |                        ^
+       |
+       = help: set it in the inventory, in `vars`, or with `-e`; or say what holds without it: `| default(…)`
 
     error[F0303]: there is no filter `uper`
       --> site.yml:10:28
@@ -975,12 +989,6 @@ fn all_mistakes_of_a_file_are_told_in_one_go() {
        |
        = help: write one with that name, or that listens to it, below `handlers:`
 
-    error: `become` takes yes or no, not `perhaps`
-      --> site.yml:15:11
-       |
-    15 |   become: perhaps
-       |           ^^^^^^^
-
     error: no host and no group matches `wbe`
       --> site.yml:14:10
        |
@@ -989,7 +997,13 @@ fn all_mistakes_of_a_file_are_told_in_one_go() {
        |
        = help: did you mean `web`? `--allow-no-hosts` lets such a play pass
 
-    11 mistakes; nothing was connected, nothing was changed
+    error: `become` takes yes or no, not `perhaps`
+      --> site.yml:15:11
+       |
+    15 |   become: perhaps
+       |           ^^^^^^^
+
+    13 mistakes; nothing was connected, nothing was changed
     --- exit 11
     "#);
 }

@@ -16,42 +16,26 @@ fn a_variable_that_is_not_there_stops_the_host_with_nothing_changed() {
 ",
     );
     insta::assert_snapshot!(desk.run("plan -i here.yml site.yml"), @r#"
-    localhost
-      ~ first  site.yml:6
-          create $DESK/one
-            mode 0644, owner root, group root
-            @@ -0,0 +1 @@
-            +one
-            \ No newline at end of file
-      ! then  site.yml:8
-          error[F0301]: 'prot' is undefined
-            --> site.yml:11:29
-             |
-          11 |         content: "listen {{ prot }}"
-             |                             ^^^^
-             |
-             = help: did you mean `port`?
-
-    plan: 1 effect on 1 of 1 host, 1 host could not be planned
-    --- exit 3
+    --- stderr
+    error: nothing sets the variable `prot`
+      --> site.yml:11:29
+       |
+    11 |         content: "listen {{ prot }}"
+       |                             ^^^^
+       |
+       = help: did you mean `port`?
+    --- exit 11
     "#);
     insta::assert_snapshot!(desk.run("apply --yes -i here.yml site.yml"), @r#"
-    localhost on localhost (1 host)
-      changed  localhost first  site.yml:6
-          create $DESK/one
-      failed   localhost then  site.yml:8
-          error[F0301]: 'prot' is undefined
-            --> site.yml:11:29
-             |
-          11 |         content: "listen {{ prot }}"
-             |                             ^^^^
-             |
-             = help: did you mean `port`?
-      localhost rolled back: 1 effect undone, all is as it was
-    recap
-      localhost  rolled_back  ok=1 changed=1 effects=1 failed=1
-    run RUN
-    --- exit 3
+    --- stderr
+    error: nothing sets the variable `prot`
+      --> site.yml:11:29
+       |
+    11 |         content: "listen {{ prot }}"
+       |                             ^^^^
+       |
+       = help: did you mean `port`?
+    --- exit 11
     "#);
     assert!(
         !desk.path().join("one").exists(),
@@ -83,18 +67,15 @@ fn a_variable_that_is_not_there_in_a_template_file() {
 fn a_variable_that_is_not_there_in_a_condition() {
     let desk = Desk::local("  tasks:\n    - command: uptime\n      when: nginx_is_wanted\n");
     insta::assert_snapshot!(desk.run("plan -i here.yml site.yml"), @"
-    localhost
-      ! command  site.yml:5
-          error[F0301]: 'nginx_is_wanted' is undefined
-           --> site.yml:6:13
-            |
-          6 |       when: nginx_is_wanted
-            |             ^^^^^^^^^^^^^^^
-            |
-            = help: define it, or say what to take instead: `nginx_is_wanted | default(…)`
-
-    plan: 0 effects on 0 of 1 host, 1 host could not be planned
-    --- exit 3
+    --- stderr
+    error: nothing sets the variable `nginx_is_wanted`
+     --> site.yml:6:13
+      |
+    6 |       when: nginx_is_wanted
+      |             ^^^^^^^^^^^^^^^
+      |
+      = help: set it in the inventory, in `vars`, or with `-e`; or say what holds without it: `| default(…)`
+    --- exit 11
     ");
 }
 

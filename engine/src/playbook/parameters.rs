@@ -180,6 +180,12 @@ pub(super) const COPY: &[Parameter] = &[
     Parameter::of_copy("owner"),
     Parameter::of_copy("remote_src"),
     Parameter::of_copy("validate"),
+    Parameter::new(
+        "decrypt",
+        "yes or no",
+        "Open a source that the vault has encrypted; without it the host gets the encrypted file.",
+    )
+    .default("true"),
 ];
 
 pub(super) const TEMPLATE: &[Parameter] = &[
