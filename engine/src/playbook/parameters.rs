@@ -238,7 +238,7 @@ pub(super) const VALIDATE_ARGUMENT_SPEC: &[Parameter] = &[
     Parameter::new(
         "argument_spec",
         "mapping",
-        "What each argument is, by its name: `type`, `required`, `choices`, `default`, `options`, …",
+        "What each argument is, by its name: `type`, `required`, `choices`, `default`, `options` and so on.",
     )
     .required(),
     Parameter::new(

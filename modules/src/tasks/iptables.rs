@@ -20,7 +20,7 @@ struct Iptables {
     /// The table.
     #[serde(default = "filter")]
     table: Text,
-    /// The chain: `INPUT`, `FORWARD`, …
+    /// The chain: `INPUT`, `FORWARD` and so on.
     chain: Option<Text>,
     /// `present` or `absent`.
     #[serde(default)]
@@ -47,7 +47,7 @@ struct Iptables {
     r#match: List,
     /// Flags of TCP: a mapping of `flags` and `flags_set`.
     tcp_flags: Option<TcpFlags>,
-    /// What happens to a packet: `ACCEPT`, `DROP`, another chain, …
+    /// What happens to a packet: `ACCEPT`, `DROP`, another chain and so on.
     jump: Option<Text>,
     /// The address to which `TEE` sends copies.
     gateway: Option<Text>,
@@ -87,7 +87,7 @@ struct Iptables {
     set_dscp_mark_class: Option<Text>,
     /// A comment.
     comment: Option<Text>,
-    /// The states of connections: `ESTABLISHED`, `RELATED`, `NEW`, …
+    /// The states of connections: `ESTABLISHED`, `RELATED`, `NEW` and so on.
     #[serde(default)]
     ctstate: List,
     /// A range of sources.

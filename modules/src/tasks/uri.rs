@@ -22,7 +22,7 @@ with_request! {
     ///
     /// What it answers is not known before it is asked: in a plan the result is unknown.
     struct Uri {
-        /// `GET`, `POST`, `PUT`, …
+        /// `GET`, `POST`, `PUT` and so on.
         #[serde(default = "get")]
         method: Text,
         /// What to send: a text, or a mapping or a list that `body_format` makes one of.
