@@ -106,9 +106,6 @@ pub struct Task {
     pub planned: Option<Vec<String>>,
     /// Seconds after which the task is stopped; 0 for never.
     pub timeout_s: u32,
-    /// Seconds that it may go on in the background: it ends at once with the job's number, and whatever it does there is
-    /// not undone. None for a task that is waited for.
-    pub background_s: Option<u32>,
 }
 
 /// Whom a task acts as.

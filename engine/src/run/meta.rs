@@ -79,7 +79,14 @@ impl Host {
                 let name = self.name.clone();
                 self.shared.reset(&name).await.map_err(Stop::Lost)
             }
-            "noop" | "refresh_inventory" => Ok(()),
+            "noop" => Ok(()),
+            "refresh_inventory" => {
+                let message = "`meta: refresh_inventory` is not supported yet: add hosts with `add_host`, or \
+                               begin another run"
+                    .to_owned();
+                let unfit = super::dispatch::Unfit::Problem(message);
+                self.unfit(task, &scope, &info, unfit).await
+            }
             other => {
                 let unfit = super::dispatch::Unfit::Problem(format!(
                     "{}: `meta` has no action `{other}`",

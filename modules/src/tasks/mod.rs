@@ -50,7 +50,6 @@ mod pam_limits;
 mod ping;
 mod pip;
 mod raw;
-mod reboot;
 mod replace;
 mod script;
 mod seboolean;
@@ -124,7 +123,6 @@ pub static MODULES: &[&Module] = &[
     &ping::MODULE,
     &pip::MODULE,
     &raw::MODULE,
-    &reboot::MODULE,
     &replace::MODULE,
     &script::MODULE,
     &seboolean::MODULE,

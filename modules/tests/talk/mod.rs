@@ -91,7 +91,6 @@ impl<W: Write, R: Read> Talk<W, R> {
             only_if: None,
             planned: None,
             timeout_s: 0,
-            background_s: None,
         }
     }
 
