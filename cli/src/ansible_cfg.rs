@@ -10,6 +10,7 @@ use anyhow::Result;
 use fleet_engine::{
     Diagnostic,
     config::{self, Config, Reading, Written},
+    sources,
 };
 use fleet_yaml::{Severity, Source};
 
@@ -41,10 +42,10 @@ pub(crate) fn load() -> Result<Config> {
 pub(crate) fn read() -> Reading {
     let mut warnings = Vec::new();
     let mut mistakes = Vec::new();
-    let cwd = env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
+    let cwd = sources::base();
     let home = env::home_dir();
-    let file =
-        find(&cwd, home.as_deref(), &mut warnings).and_then(|(path, name)| match fs::read(&path) {
+    let file = find(&cwd, home.as_deref(), &mut warnings).and_then(|(path, name)| {
+        match sources::read(&path) {
             Ok(bytes) => match Source::from_bytes(&name, bytes) {
                 Ok(source) => Some((path, source)),
                 Err(mistake) => {
@@ -57,10 +58,22 @@ pub(crate) fn read() -> Reading {
                 mistakes.push(Diagnostic::without_place(what));
                 None
             }
-        });
+        }
+    });
     // What is not UTF-8 is no setting's value.
-    let environment = env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    let names = env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    let names: std::collections::BTreeSet<String> = names
+        .filter(|name| name.starts_with("ANSIBLE_"))
+        .chain(sources::variables("ANSIBLE_"))
+        .collect();
+    let environment = names.into_iter().filter_map(|name| {
+        // What is a secret is asked of this machine whenever it is needed.
+        let value = match name.contains("PASS") {
+            true => env::var(&name).ok()?,
+            false => sources::variable(&name)?,
+        };
+        Some((name, value))
+    });
     let written = Written { file, cwd, home };
     let mut reading = config::read(written, environment);
     warnings.append(&mut reading.warnings);
@@ -78,15 +91,12 @@ fn find(
     home: Option<&Path>,
     warnings: &mut Vec<Diagnostic>,
 ) -> Option<(PathBuf, PathBuf)> {
-    if let Some(named) = env::var_os("ANSIBLE_CONFIG").filter(|named| !named.is_empty()) {
-        let mut name = match (
-            named.to_str().and_then(|named| named.strip_prefix("~/")),
-            home,
-        ) {
+    if let Some(named) = sources::variable("ANSIBLE_CONFIG").filter(|named| !named.is_empty()) {
+        let mut name = match (named.strip_prefix("~/"), home) {
             (Some(rest), Some(home)) => home.join(rest),
             _ => PathBuf::from(named),
         };
-        if name.is_dir() {
+        if sources::is_dir(&name) {
             name.push("ansible.cfg");
         }
         let path = cwd.join(&name);
@@ -125,7 +135,7 @@ fn find(
 
 /// Whether there is something here that can be read as a file.
 fn readable(path: &Path) -> bool {
-    !path.is_dir() && fs::File::open(path).is_ok()
+    !sources::is_dir(path) && sources::open(path).is_ok() && sources::about(path).is_ok()
 }
 
 fn warning(what: String, help: &str) -> Diagnostic {

@@ -1,7 +1,7 @@
 //! What lookups may ask of this machine: its files, its environment, its commands.
 
 use std::{
-    fs::{self, DirBuilder, OpenOptions},
+    fs::{DirBuilder, OpenOptions},
     io::{self, Write},
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::{Path, PathBuf},
@@ -11,6 +11,7 @@ use std::{
 
 use fleet_engine::{
     config::{Config, Gathering},
+    sources,
     template::{CommandOutput, Controller, Value},
 };
 
@@ -61,7 +62,7 @@ impl Controller for ThisMachine {
     }
 
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        fs::read(path)
+        sources::read(path)
     }
 
     fn write(&self, path: &Path, content: &[u8]) -> io::Result<()> {
@@ -82,11 +83,11 @@ impl Controller for ThisMachine {
     }
 
     fn exists(&self, path: &Path) -> bool {
-        path.exists()
+        sources::exists(path)
     }
 
     fn is_dir(&self, path: &Path) -> bool {
-        path.is_dir()
+        sources::is_dir(path)
     }
 
     fn is_link(&self, path: &Path) -> bool {
@@ -94,30 +95,27 @@ impl Controller for ThisMachine {
     }
 
     fn list(&self, path: &Path) -> io::Result<Vec<String>> {
-        let names = fs::read_dir(path)?
-            .map(|entry| entry.map(|entry| entry.file_name().to_string_lossy().into_owned()));
-        names.collect()
+        sources::list(path)
     }
 
     fn real_path(&self, path: &Path) -> io::Result<PathBuf> {
-        fs::canonicalize(path)
+        sources::real_path(path)
     }
 
     fn environment(&self, name: &str) -> Option<String> {
-        std::env::var(name).ok()
+        sources::variable(name)
     }
 
     fn run(&self, command: &str, directory: &Path) -> io::Result<CommandOutput> {
-        let output = Command::new("/bin/sh")
-            .arg("-c")
-            .arg(command)
-            .current_dir(directory)
-            .output()?;
+        let printed = sources::output(&format!("{}$ {command}", directory.display()), || {
+            let mut shell = Command::new("/bin/sh");
+            sources::printed(shell.arg("-c").arg(command).current_dir(directory))
+        })?;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         Ok(CommandOutput {
-            status: output.status.code().unwrap_or(-1),
-            stdout: text(&output.stdout),
-            stderr: text(&output.stderr),
+            status: printed.status,
+            stdout: text(&printed.stdout),
+            stderr: text(&printed.stderr),
         })
     }
 
@@ -133,8 +131,7 @@ impl Controller for ThisMachine {
     }
 
     fn now(&self) -> f64 {
-        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-        since.map_or(0.0, |since| since.as_secs_f64())
+        sources::now()
     }
 
     fn time_zone(&self) -> String {

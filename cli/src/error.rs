@@ -9,6 +9,36 @@ pub(crate) const INVALID: u8 = 11;
 /// A mistake of fleetctl itself or of the machine that it runs on.
 pub(crate) const INTERNAL: u8 = 1;
 
+/// A plan that is not to be applied: stale, expired, another hash, not approved.
+pub(crate) const PLAN_REFUSED: u8 = 5;
+
+/// What is not allowed now: a freeze, an approval that is missing, what cannot be undone.
+pub(crate) const NOT_ALLOWED: u8 = 9;
+
+/// What is refused for a reason that has an exit code of its own.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    code: u8,
+    text: String,
+}
+
+impl Refused {
+    pub(crate) fn new(code: u8, text: impl Into<String>) -> Self {
+        Self {
+            code,
+            text: text.into(),
+        }
+    }
+}
+
+impl std::fmt::Display for Refused {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl std::error::Error for Refused {}
+
 /// Mistakes in files that a user wrote, each with its place.
 #[derive(Debug)]
 pub(crate) struct Mistakes(pub(crate) Vec<Diagnostic>);
@@ -100,7 +130,9 @@ pub(crate) fn report(problem: &anyhow::Error) -> u8 {
     }
     let label = crate::paint::paint(crate::paint::BAD.bold(), "error");
     anstream::eprintln!("{label}: {}", masked(&format!("{problem:#}")));
-    if problem.downcast_ref::<Invalid>().is_some() {
+    if let Some(refused) = problem.downcast_ref::<Refused>() {
+        refused.code
+    } else if problem.downcast_ref::<Invalid>().is_some() {
         INVALID
     } else {
         INTERNAL

@@ -14,6 +14,7 @@ mod place;
 mod questions;
 mod reporter;
 mod runs;
+mod saved;
 mod setup;
 mod tags;
 mod view;
@@ -41,6 +42,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Plan(commands::plan::Plan),
+    Show(commands::show::Show),
     Apply(commands::apply::Apply),
     Play(commands::play::Play),
     Exec(commands::exec::Exec),
@@ -109,6 +111,7 @@ fn main() -> ExitCode {
     let code = runtime.block_on(async {
         match cli.command {
             Command::Plan(plan) => plan.run().await,
+            Command::Show(show) => show.run(),
             Command::Apply(apply) => apply.run().await,
             Command::Play(play) => play.run().await,
             Command::Exec(exec) => exec.run().await,

@@ -73,5 +73,5 @@ pub(crate) fn who() -> String {
 pub(crate) fn absolute_dir(dir: Option<&PathBuf>) -> PathBuf {
     let dir = dir.filter(|dir| !dir.as_os_str().is_empty());
     let dir = dir.cloned().unwrap_or_else(|| PathBuf::from("."));
-    std::path::absolute(&dir).unwrap_or(dir)
+    fleet_engine::sources::rooted(&dir).unwrap_or(dir)
 }

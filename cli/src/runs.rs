@@ -13,6 +13,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::{error::Invalid, flags::Target};
 
+/// The plan of a run, in its folder.
+pub(crate) const PLAN: &str = "plan.plan";
+
 /// What it takes to reach the hosts of a run again.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct About {
@@ -28,6 +31,9 @@ pub(crate) struct About {
     pub(crate) inventory: Vec<String>,
     pub(crate) limit: Option<String>,
     pub(crate) hosts: Vec<String>,
+    /// The hash of the plan that is applied, which lies beside this file as `plan.plan`.
+    #[serde(default)]
+    pub(crate) plan: Option<String>,
     /// Set when it is over.
     pub(crate) exit_code: Option<u8>,
 }
@@ -68,6 +74,7 @@ impl Folder {
             inventory: target.inventory.iter().map(absolute).collect(),
             limit: target.limit.clone(),
             hosts: Vec::new(),
+            plan: None,
             exit_code: None,
         };
         let mut events = private(&path.join("events.jsonl"))?;
@@ -79,6 +86,32 @@ impl Folder {
         };
         folder.save()?;
         Ok(folder)
+    }
+
+    /// Opens the folder of a run that was cut off, to go on.
+    pub(crate) fn reopen(runs: &Path, run: &str) -> Result<Self> {
+        let path = runs.join(run);
+        let mut about = about(&path)?;
+        about.exit_code = None;
+        let events = OpenOptions::new()
+            .append(true)
+            .open(path.join("events.jsonl"))
+            .with_context(|| format!("cannot write to the run's folder {}", path.display()))?;
+        Ok(Self {
+            path,
+            events,
+            about,
+        })
+    }
+
+    /// Keeps the plan that is applied, so that the run can go on if it is cut off.
+    pub(crate) fn keep_plan(&mut self, plan: &Path, hash: &str) -> Result<()> {
+        let mut copy = private(&self.path.join(PLAN))?;
+        std::io::copy(&mut File::open(plan)?, &mut copy)
+            .and_then(|_| copy.sync_all())
+            .with_context(|| format!("cannot keep the plan in {}", self.path.display()))?;
+        self.about.plan = Some(hash.to_owned());
+        self.save()
     }
 
     /// Adds an event; a folder that cannot be written must not stop the run.

@@ -294,6 +294,8 @@ impl Setup {
             allow_no_hosts: ansible || tasks.is_some_and(|tasks| tasks.allow_no_hosts),
             keep_on_failure: ansible,
             planned: None,
+            saved: None,
+            left_alone: std::collections::BTreeSet::new(),
             interrupt: Arc::new(AtomicBool::new(false)),
             no_log: config.no_log(),
             any_errors_fatal: config.any_errors_fatal(),

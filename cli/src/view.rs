@@ -56,6 +56,7 @@ fn host_end(text: &mut String, end: &HostEnd) {
         HostEnd::Locked { message } => ("locked", message.as_str()),
         HostEnd::Refused { message, .. } => ("refused", message.as_str()),
         HostEnd::Lost { message } => ("lost", message.as_str()),
+        HostEnd::Stale { message, .. } => ("stale", message.as_str()),
         HostEnd::Interrupted { .. } => ("interrupted", "not planned"),
     };
     let _ = writeln!(

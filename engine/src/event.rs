@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use fleet_wire::{Effect, Mode, Status, Undone};
 use fleet_yaml::Span;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::playbook::Position;
@@ -51,6 +51,8 @@ pub enum Event {
         took: Duration,
         /// The helper had to be sent first.
         uploaded: bool,
+        /// Its `/etc/machine-id`; empty where it has none.
+        identity: String,
         /// Runs that had been cut off on it and were undone before anything else.
         recovered: Vec<Undone>,
         /// Handlers left over from a run that failed, which will run now.
@@ -91,6 +93,13 @@ pub enum Event {
     },
     /// All hosts of a play have failed: what is left of it is not run.
     NoHostsLeft,
+    /// The facts that a plan was made with on a host.
+    FactsUsed {
+        /// The host.
+        host: String,
+        /// The facts, by name.
+        facts: crate::plan::Facts,
+    },
     /// A host is through with a play.
     PlayEnded {
         /// The host.
@@ -211,7 +220,7 @@ impl TaskEnded {
 }
 
 /// How a host's part of a run ended.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum HostEnd {
     /// All tasks went through.
@@ -232,6 +241,13 @@ pub enum HostEnd {
         message: String,
         /// A person is needed.
         person: bool,
+    },
+    /// It is not as it was when the plan was made.
+    Stale {
+        /// What is different.
+        message: String,
+        /// What happened to the changes that the run had made.
+        undone: Option<Undone>,
     },
     /// A task failed.
     Failed {

@@ -13,6 +13,7 @@ pub mod playbook;
 pub mod recap;
 pub mod run;
 pub mod secret;
+pub mod sources;
 pub mod template;
 pub mod transport;
 pub mod variables;

@@ -128,6 +128,7 @@ fn code(end: &HostEnd) -> u8 {
         HostEnd::Locked { .. } => 6,
         HostEnd::Refused { person: true, .. } | HostEnd::Lost { .. } => 7,
         HostEnd::Refused { .. } => 3,
+        HostEnd::Stale { undone: state, .. } => undone(state, 5),
         HostEnd::Failed { undone: state } => undone(state, 3),
         HostEnd::Interrupted { undone: state } => undone(state, 130),
     }

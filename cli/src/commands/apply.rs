@@ -1,21 +1,23 @@
 use std::{
     io::{IsTerminal, Write},
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
 };
 
-use anyhow::Result;
-use fleet_engine::recap::Recap;
+use anyhow::{Context, Result};
+use fleet_engine::{recap::Recap, run, sources};
 use fleet_wire::Mode;
 
 use super::{listing, plan};
 use crate::{
-    error::Invalid,
+    count::count,
+    error::{Invalid, NOT_ALLOWED, PLAN_REFUSED, Refused},
     flags::{self, Output, Target, Tasks},
     load_tests,
     reporter::{self, Style, recap},
     runs::Folder,
+    saved::{self, Making, Opened, Terms},
     setup::{Setup, run_name},
     view,
 };
@@ -46,11 +48,26 @@ pub(crate) struct Apply {
     /// How long to wait for a host that another run holds: `30s`, `5m`
     #[arg(long, value_parser = flags::duration, default_value = "0s", value_name = "TIME")]
     lock_timeout: Duration,
+    /// Only the saved plan with this hash
+    #[arg(long, value_name = "HASH", help_heading = "Saved plan")]
+    expect: Option<String>,
+    /// Only a saved plan that is no older: `30m`, `24h`
+    #[arg(long, value_parser = flags::duration, value_name = "TIME", help_heading = "Saved plan")]
+    max_age: Option<Duration>,
+    /// Read what the saved plan could not know to be needed from the files as they are now
+    #[arg(long, help_heading = "Saved plan")]
+    allow_unknown: bool,
+    /// Refuse a plan with effects that cannot be undone
+    #[arg(long)]
+    strict: bool,
+    /// With `--strict`: effects that cannot be undone are fine
+    #[arg(long, requires = "strict")]
+    allow_irreversible: bool,
     /// Leave the load tests out
     #[arg(long)]
     no_bench: bool,
-    /// The playbooks
-    #[arg(required = true, value_name = "PLAYBOOK")]
+    /// The playbooks, or one saved plan
+    #[arg(required = true, value_name = "PLAYBOOK|PLAN")]
     playbooks: Vec<PathBuf>,
 }
 
@@ -65,12 +82,125 @@ enum OnFailure {
 
 impl Apply {
     pub(crate) async fn run(self) -> Result<u8> {
-        let setup = Setup::read(&self.target, Some(&self.tasks), &self.playbooks)?;
+        match &self.playbooks[..] {
+            [path] if saved::is_plan(path) => self.saved(path).await,
+            _ => self.direct().await,
+        }
+    }
+
+    /// Applies a saved plan, and nothing but it.
+    async fn saved(&self, path: &Path) -> Result<u8> {
+        if self.check || self.tasks.lists_only() {
+            return Err(Invalid(format!(
+                "`fleetctl show {}` shows what a plan would do",
+                path.display()
+            ))
+            .into());
+        }
+        let terms = Terms {
+            expect: self.expect.as_deref(),
+            max_age: self.max_age,
+        };
+        let opened = saved::open(path, &terms, &self.target, self.allow_unknown)?;
         let name = run_name();
-        let mut settings = setup.settings(&self.target, Some(&self.tasks))?;
+        self.opened(opened, &name, path, false).await
+    }
+
+    /// Applies a plan that was opened; `resume` goes on with a run that was cut off.
+    pub(crate) async fn opened(
+        &self,
+        opened: Opened,
+        name: &str,
+        path: &Path,
+        resume: bool,
+    ) -> Result<u8> {
+        let Opened { saved, made_by } = opened;
+        let setup = Setup::read(&made_by.target, Some(&made_by.tasks), &made_by.playbooks)?;
+        let mut settings = self.settings(&setup, &made_by.target, &made_by.tasks)?;
+        self.allowed(&saved.plan)?;
+        let hosts = saved.hosts();
+        if hosts.is_empty() {
+            let text = format!("{}: no host could be planned", path.display());
+            return Err(Refused::new(PLAN_REFUSED, text).into());
+        }
+        let left: Vec<&String> = saved
+            .plan
+            .hosts
+            .keys()
+            .filter(|name| !hosts.contains(&name.as_str()))
+            .collect();
+        if !left.is_empty() {
+            let names: Vec<&str> = left.iter().map(|name| name.as_str()).collect();
+            anstream::eprintln!(
+                "warning: {} could not be planned, and is left alone",
+                fleet_engine::plan::names(&names)
+            );
+        }
+        settings.left_alone = left.into_iter().cloned().collect();
+        settings.planned = Some(Arc::new(saved.plan.effects()));
+        settings.saved = Some(saved::kept(&saved, resume));
+        let mut folder = match resume {
+            true => Folder::reopen(self.runs(&setup), name)?,
+            false => Folder::create(
+                self.runs(&setup),
+                name,
+                "apply",
+                &made_by.target,
+                &made_by.playbooks,
+            )?,
+        };
+        if !resume {
+            folder.keep_plan(path, &saved.header.hash)?;
+        }
+        if !self.no_bench && load_tests::any(&setup) {
+            load_tests::check(&setup, settings.clone())?;
+            return self
+                .with_load_tests(&setup, name, settings, &saved.plan, folder)
+                .await;
+        }
+        let recap = self.apply(&setup, name, settings, &mut folder).await?;
+        self.end(&recap, folder, None, 0)
+    }
+
+    fn runs<'a>(&'a self, setup: &'a Setup) -> &'a Path {
+        self.output.log_dir.as_ref().unwrap_or(&setup.places.runs)
+    }
+
+    fn settings(&self, setup: &Setup, target: &Target, tasks: &Tasks) -> Result<run::Settings> {
+        let mut settings = setup.settings(target, Some(tasks))?;
         settings.lock_timeout = self.lock_timeout;
         settings.keep_on_failure = self.on_failure == OnFailure::Keep;
         settings.diff = self.diff;
+        Ok(settings)
+    }
+
+    /// What a plan must not hold without being said to be fine.
+    fn allowed(&self, plan: &fleet_engine::plan::Plan) -> Result<()> {
+        let summary = plan.summary();
+        if self.strict && summary.irreversible > 0 && !self.allow_irreversible {
+            let text = format!(
+                "not applied: {} cannot be undone; `--allow-irreversible` applies the plan all the same",
+                count(summary.irreversible, "effect")
+            );
+            return Err(Refused::new(NOT_ALLOWED, text).into());
+        }
+        Ok(())
+    }
+
+    async fn direct(&self) -> Result<u8> {
+        // A plan comes first where somebody looks at it, or where it says which hosts are worth a load test.
+        let asks = !self.yes && !self.check;
+        if asks {
+            sources::record();
+        }
+        if self.expect.is_some() || self.max_age.is_some() {
+            let text =
+                "`--expect` and `--max-age` belong to a saved plan: `fleetctl apply FILE.plan`";
+            return Err(Invalid(text.to_owned()).into());
+        }
+        let setup = Setup::read(&self.target, Some(&self.tasks), &self.playbooks)?;
+        let name = run_name();
+        let settings = self.settings(&setup, &self.target, &self.tasks)?;
         if self.tasks.lists_only() {
             return listing::list(&setup.run(&name, Mode::Apply, settings), &self.tasks);
         }
@@ -78,54 +208,85 @@ impl Apply {
         if has_bench {
             load_tests::check(&setup, settings.clone())?;
         }
-        if self.check || !self.yes || has_bench {
-            let planning = settings.clone();
-            let style = Style {
-                json: false,
-                verbose: 0,
-                diff: false,
-                quiet: true,
-            };
-            let run = setup.run(&name, Mode::Plan, planning);
-            let made = plan::make(run, style, None, self.output.json).await?;
-            let show = self.check || !self.yes;
-            if show && self.output.json && self.check {
-                anstream::println!("{}", view::json(&name, &made.plan));
-            } else if show {
-                anstream::eprintln!("{}", view::plan(&made.plan, true));
-            }
-            if self.check {
+        if !self.check && !asks && !has_bench && !self.strict {
+            let mut folder = self.folder(&setup, &name)?;
+            let recap = self.apply(&setup, &name, settings, &mut folder).await?;
+            return self.end(&recap, folder, None, 0);
+        }
+        let style = Style {
+            json: false,
+            verbose: 0,
+            diff: false,
+            quiet: true,
+        };
+        let run = setup.run(&name, Mode::Plan, settings.clone());
+        let made = plan::make(run, style, None, self.output.json).await?;
+        let plan = &made.making.plan;
+        if self.check && self.output.json {
+            anstream::println!("{}", view::json(&name, plan));
+        } else if self.check || asks {
+            anstream::eprintln!("{}", view::plan(plan, true));
+        }
+        if self.check {
+            return Ok(made.recap.exit_code());
+        }
+        if asks {
+            if made.recap.exit_code() != 0 {
+                anstream::eprintln!("not applied: the plan is not whole");
                 return Ok(made.recap.exit_code());
             }
-            if !self.yes {
-                if made.recap.exit_code() != 0 {
-                    anstream::eprintln!("not applied: the plan is not whole");
-                    return Ok(made.recap.exit_code());
-                }
-                let summary = made.plan.summary();
-                if summary.changing == 0 && summary.unknown == 0 {
-                    return Ok(0);
-                }
-                if !agreed()? {
-                    anstream::eprintln!("not applied, nothing was changed");
-                    return Ok(0);
-                }
-                settings.planned = Some(Arc::new(made.plan.effects()));
-            }
-            if has_bench {
-                return self
-                    .with_load_tests(&setup, &name, settings, &made.plan)
-                    .await;
+            let summary = plan.summary();
+            if summary.changing == 0 && summary.unknown == 0 {
+                return Ok(0);
             }
         }
+        self.allowed(plan)?;
+        if asks {
+            if !agreed()? {
+                anstream::eprintln!("not applied, nothing was changed");
+                return Ok(0);
+            }
+            return self.this_very(&setup, &name, &made.making).await;
+        }
         let mut folder = self.folder(&setup, &name)?;
+        if has_bench {
+            return self
+                .with_load_tests(&setup, &name, settings, plan, folder)
+                .await;
+        }
         let recap = self.apply(&setup, &name, settings, &mut folder).await?;
         self.end(&recap, folder, None, 0)
     }
 
+    /// Applies the plan that somebody has just agreed to.
+    async fn this_very(&self, setup: &Setup, name: &str, making: &Making) -> Result<u8> {
+        let saved = making.save(name, saved::words())?;
+        let dir = tempfile::tempdir().context("cannot keep the plan")?;
+        let path = dir.path().join("agreed.plan");
+        saved.write(&path)?;
+        // What the answer to a prompt was stands in no file.
+        let mut settings = self.settings(setup, &self.target, &self.tasks)?;
+        settings.planned = Some(Arc::new(saved.plan.effects()));
+        settings.saved = Some(saved::kept(&saved, false));
+        let mut folder = self.folder(setup, name)?;
+        folder.keep_plan(&path, &saved.header.hash)?;
+        if !self.no_bench && load_tests::any(setup) {
+            return self
+                .with_load_tests(setup, name, settings, &saved.plan, folder)
+                .await;
+        }
+        let recap = self.apply(setup, name, settings, &mut folder).await?;
+        self.end(&recap, folder, None, 0)
+    }
+
     fn folder(&self, setup: &Setup, name: &str) -> Result<Folder> {
-        let runs = self.output.log_dir.as_ref().unwrap_or(&setup.places.runs);
-        Folder::create(runs, name, "apply", &self.target, &self.playbooks)
+        Folder::create(
+            self.runs(setup),
+            name,
+            "apply",
+            &self.target,
+            &self.playbooks,
+        )
     }
 
     fn style(&self) -> Style {
@@ -163,8 +324,8 @@ impl Apply {
         name: &str,
         settings: fleet_engine::run::Settings,
         plan: &fleet_engine::plan::Plan,
+        mut folder: Folder,
     ) -> Result<u8> {
-        let mut folder = self.folder(setup, name)?;
         let changing: Vec<String> = plan
             .hosts
             .iter()

@@ -14,5 +14,6 @@ mod play_list;
 pub(crate) mod rollback;
 pub(crate) mod runs;
 pub(crate) mod schema;
+pub(crate) mod show;
 pub(crate) mod validate;
 pub(crate) mod vault;

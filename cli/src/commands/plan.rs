@@ -1,7 +1,7 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use fleet_engine::{event::Event, plan, recap::Recap, run::Run};
+use fleet_engine::{event::Event, recap::Recap, run::Run, sources};
 use fleet_wire::Mode;
 
 use super::listing;
@@ -10,6 +10,7 @@ use crate::{
     load_tests,
     reporter::{self, Style},
     runs::Folder,
+    saved::{self, Making},
     setup::{Setup, run_name},
     view,
 };
@@ -20,11 +21,14 @@ use crate::{
 #[derive(clap::Args)]
 pub(crate) struct Plan {
     #[command(flatten)]
-    target: Target,
+    pub(crate) target: Target,
     #[command(flatten)]
-    tasks: Tasks,
+    pub(crate) tasks: Tasks,
     #[command(flatten)]
     output: Output,
+    /// Save the plan in a file, which `fleetctl apply` takes
+    #[arg(short, long, value_name = "FILE")]
+    out: Option<PathBuf>,
     /// Exit with 2 when there is something to change
     #[arg(long)]
     detailed_exitcode: bool,
@@ -33,11 +37,14 @@ pub(crate) struct Plan {
     no_diff: bool,
     /// The playbooks
     #[arg(required = true, value_name = "PLAYBOOK")]
-    playbooks: Vec<PathBuf>,
+    pub(crate) playbooks: Vec<PathBuf>,
 }
 
 impl Plan {
     pub(crate) async fn run(self) -> Result<u8> {
+        if self.out.is_some() {
+            sources::record();
+        }
         let setup = Setup::read(&self.target, Some(&self.tasks), &self.playbooks)?;
         let name = run_name();
         let settings = setup.settings(&self.target, Some(&self.tasks))?;
@@ -56,12 +63,17 @@ impl Plan {
         };
         let made = make(run, style, Some(folder), self.output.json).await?;
         if self.output.json {
-            anstream::println!("{}", view::json(&name, &made.plan));
+            anstream::println!("{}", view::json(&name, &made.making.plan));
         } else {
-            anstream::println!("{}", view::plan(&made.plan, !self.no_diff));
+            anstream::println!("{}", view::plan(&made.making.plan, !self.no_diff));
+        }
+        if let Some(path) = &self.out {
+            let plan = made.making.save(&name, saved::words())?;
+            plan.write(path)?;
+            anstream::eprintln!("saved {} {}", path.display(), plan.header.hash);
         }
         let code = made.recap.exit_code();
-        let changes = made.plan.summary().changing > 0;
+        let changes = made.making.plan.summary().changing > 0;
         Ok(if code == 0 && changes && self.detailed_exitcode {
             2
         } else {
@@ -72,7 +84,7 @@ impl Plan {
 
 /// A plan, and how its making ended.
 pub(crate) struct Made {
-    pub(crate) plan: plan::Plan,
+    pub(crate) making: Making,
     pub(crate) recap: Recap,
 }
 
@@ -83,11 +95,11 @@ pub(crate) async fn make(
     mut folder: Option<Folder>,
     silent: bool,
 ) -> Result<Made> {
-    let mut plan = plan::Plan::default();
+    let mut making = Making::default();
     let recap = crate::follow::follow(
         run,
         |event| {
-            plan.take(event);
+            making.take(event);
             if let (true, Event::Warning { text, .. }) = (silent, event) {
                 anstream::eprintln!("warning: {text}");
             }
@@ -104,8 +116,8 @@ pub(crate) async fn make(
     )
     .await?;
     if let Some(folder) = folder {
-        folder.write("plan.json", &serde_json::to_string_pretty(&plan)?)?;
+        folder.write("plan.json", &serde_json::to_string_pretty(&making.plan)?)?;
         folder.end(recap.exit_code())?;
     }
-    Ok(Made { plan, recap })
+    Ok(Made { making, recap })
 }

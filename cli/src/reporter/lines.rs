@@ -169,6 +169,16 @@ impl Lines {
                     indent(message)
                 ));
             }
+            HostEnd::Stale { message, undone } => {
+                self.say(&format!(
+                    "  {} {host} {}",
+                    paint(BAD, "stale"),
+                    indent(message)
+                ));
+                if let Some(undone) = undone {
+                    self.say(&format!("  {host} {}", undone_text(undone)));
+                }
+            }
             HostEnd::Lost { message } => self.say(&format!(
                 "  {} {host} {}",
                 paint(BAD, "lost"),
@@ -215,6 +225,7 @@ impl Reporter for Lines {
                 pending,
                 uploaded,
                 took,
+                ..
             } => {
                 for undone in recovered {
                     let text =
@@ -263,6 +274,7 @@ impl Reporter for Lines {
             | Event::HostEnded { .. }
             | Event::TaskStarted { .. }
             | Event::Included { .. }
+            | Event::FactsUsed { .. }
             | Event::NoHostsLeft
             | Event::PlayEnded { .. }
             | Event::RunEnded { .. } => {}
@@ -320,6 +332,7 @@ pub(crate) fn end_text(end: &HostEnd) -> String {
         HostEnd::Unreachable { message }
         | HostEnd::Locked { message }
         | HostEnd::Refused { message, .. }
+        | HostEnd::Stale { message, .. }
         | HostEnd::Lost { message } => message.clone(),
         HostEnd::Failed { undone } | HostEnd::Interrupted { undone } => undone
             .as_ref()

@@ -59,6 +59,7 @@ fn state(counts: &HostRecap) -> String {
         Some(HostEnd::Locked { .. }) => ("locked", BAD),
         Some(HostEnd::Refused { .. }) => ("refused", BAD),
         Some(HostEnd::Lost { .. }) => ("lost", BAD),
+        Some(HostEnd::Stale { .. }) => ("stale", BAD),
         Some(HostEnd::Failed { undone: state } | HostEnd::Interrupted { undone: state }) => {
             match undone(state) {
                 Some(UndoneState::RolledBack) => ("rolled_back", BAD),

@@ -7,6 +7,7 @@ use std::{
 };
 
 use super::{archive, imports, python};
+use crate::sources;
 
 /// Where the Python modules that a module imports are looked for, before those that fleetctl brings along.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -180,7 +181,7 @@ impl<'a> Bundle<'a> {
                         false => dir.join("ansible_collections"),
                     };
                     let root = root.join(namespace).join(collection);
-                    root.is_dir()
+                    sources::is_dir(&root)
                         .then(|| on_disk(&root.join("plugins"), &module[4..]))
                         .flatten()
                 });
@@ -203,12 +204,12 @@ fn on_disk<'a>(dir: &Path, module: &[String]) -> Option<(Cow<'a, [u8]>, bool)> {
     let base = module
         .iter()
         .fold(dir.to_owned(), |path, part| path.join(part));
-    if base.is_dir() {
-        let text = std::fs::read(base.join("__init__.py")).unwrap_or_default();
+    if sources::is_dir(&base) {
+        let text = sources::read(base.join("__init__.py")).unwrap_or_default();
         return Some((Cow::Owned(text), true));
     }
     let file = base.with_file_name(format!("{}.py", module.last()?));
-    std::fs::read(file)
+    sources::read(file)
         .ok()
         .map(|text| (Cow::Owned(text), false))
 }

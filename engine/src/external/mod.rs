@@ -45,7 +45,7 @@ pub struct External {
 
 impl External {
     fn read(name: String, path: &Path, libraries: bundle::Libraries) -> Result<Self, Unsupported> {
-        let source = std::fs::read(path).map_err(|problem| {
+        let source = crate::sources::read(path).map_err(|problem| {
             Unsupported::new(format!(
                 "the module `{name}` cannot be read: {}: {problem}",
                 path.display()

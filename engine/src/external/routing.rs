@@ -15,7 +15,9 @@ impl Routing {
     /// Of the collection in a directory. A file that cannot be read leads nowhere.
     pub(super) fn read(root: &Path) -> Self {
         let mut routing = Self::default();
-        let Ok(source) = Source::read(&root.join("meta/runtime.yml")) else {
+        let path = root.join("meta/runtime.yml");
+        let bytes = crate::sources::read(&path).unwrap_or_default();
+        let Ok(source) = Source::from_bytes(&path, bytes) else {
             return routing;
         };
         let Ok(loaded) = load(source) else {

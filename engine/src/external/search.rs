@@ -7,6 +7,7 @@ use std::{
 };
 
 use super::{External, bundle::Libraries, routing::Routing};
+use crate::sources;
 
 /// Endings that no module has.
 const NEVER: [&str; 12] = [
@@ -136,7 +137,7 @@ impl Search {
             ("action_plugins", &mut self.action_plugins),
         ] {
             let own = dir.join(name);
-            if !list.contains(&own) && own.is_dir() {
+            if !list.contains(&own) && sources::is_dir(&own) {
                 list.push(own);
             }
         }
@@ -277,7 +278,7 @@ impl Search {
                 true => dir.join(namespace).join(name),
                 false => dir.join("ansible_collections").join(namespace).join(name),
             };
-            root.is_dir().then_some(root)
+            sources::is_dir(&root).then_some(root)
         })
     }
 
@@ -285,7 +286,7 @@ impl Search {
         let plugin = dirs
             .iter()
             .map(|dir| dir.join(format!("{name}.py")))
-            .find(|path| path.is_file());
+            .find(|path| sources::is_file(path));
         match plugin {
             None => Ok(()),
             Some(path) => Err(Unsupported::new(format!(
@@ -315,9 +316,8 @@ impl Search {
         if let Some(listing) = known.listings.get(dir) {
             return Arc::clone(listing);
         }
-        let mut paths: Vec<PathBuf> = std::fs::read_dir(dir)
-            .map(|entries| entries.flatten().map(|entry| entry.path()).collect())
-            .unwrap_or_default();
+        let names = sources::list(dir).unwrap_or_default();
+        let mut paths: Vec<PathBuf> = names.iter().map(|name| dir.join(name)).collect();
         paths.retain(|path| {
             let name = path
                 .file_name()
@@ -327,7 +327,7 @@ impl Search {
             !name.ends_with('~')
                 && name != "__init__.py"
                 && !ending.is_some_and(|ending| NEVER.contains(&ending))
-                && path.is_file()
+                && sources::is_file(path)
         });
         paths.sort();
         let listing: Arc<[PathBuf]> = paths.into();

@@ -5,7 +5,7 @@
 
 use std::{
     collections::{BTreeSet, HashMap},
-    fs, io,
+    io,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -16,7 +16,7 @@ use super::{
     mistake::{code, mistake, placeless, placeless_oddity},
     vars::{Origin, VarMap, Variable},
 };
-use crate::vault::Vault;
+use crate::{sources, vault::Vault};
 
 /// The endings of files of variables, in the order in which they are looked for.
 const ENDINGS: [&str; 4] = ["", ".yml", ".yaml", ".json"];
@@ -149,10 +149,12 @@ enum Unlisted {
 
 impl Files {
     fn list(path: &Path) -> Result<Files, Unlisted> {
-        let entries = match fs::read_dir(path) {
-            Ok(entries) => entries,
+        let names = match sources::list(path) {
+            Ok(names) => names.into_iter().collect(),
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Files::default()),
-            Err(error) if error.kind() == io::ErrorKind::NotADirectory && !path.exists() => {
+            Err(error)
+                if error.kind() == io::ErrorKind::NotADirectory && !sources::exists(path) =>
+            {
                 return Ok(Files::default());
             }
             Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
@@ -163,10 +165,6 @@ impl Files {
             }
             Err(error) => return Err(Unlisted::Unreadable(unreadable(path, &error))),
         };
-        let names = entries
-            .flatten()
-            .filter_map(|entry| entry.file_name().into_string().ok())
-            .collect();
         Ok(Files {
             path: path.to_owned(),
             names,
@@ -203,7 +201,7 @@ impl Files {
         let path = self.path.join(first);
         let before = errors.len();
         let mut files = Vec::new();
-        if path.is_dir() {
+        if sources::is_dir(&path) {
             if let Err(error) = list(&path, &mut files) {
                 errors.push(error);
             }
@@ -225,17 +223,13 @@ impl Files {
 
 /// The files of a folder and of those in it, sorted by name at each level.
 fn list(path: &Path, files: &mut Vec<PathBuf>) -> Result<(), Diagnostic> {
-    let entries = fs::read_dir(path).map_err(|error| unreadable(path, &error))?;
-    let mut names: Vec<_> = entries.flatten().map(|entry| entry.file_name()).collect();
-    names.sort();
-    for name in names {
-        let text = name.to_string_lossy();
-        let entry = path.join(&name);
+    for text in sources::list(path).map_err(|error| unreadable(path, &error))? {
+        let entry = path.join(&text);
         if text.starts_with('.') || text.ends_with('~') {
             continue;
         }
         let ending = text.rfind('.').map_or("", |dot| &text[dot..]);
-        if entry.is_dir() {
+        if sources::is_dir(&entry) {
             if ending.is_empty() {
                 list(&entry, files)?;
             }
@@ -254,7 +248,7 @@ fn read_file(
     vars: &mut VarMap,
     warnings: &mut Vec<Diagnostic>,
 ) -> Result<(), Diagnostic> {
-    let bytes = fs::read(path).map_err(|error| unreadable(path, &error))?;
+    let bytes = sources::read(path).map_err(|error| unreadable(path, &error))?;
     let source = Source::from_bytes(path, vault.plain(path, bytes)?)?;
     let loaded = fleet_yaml::load(Arc::clone(&source))?;
     warnings.extend(loaded.warnings);

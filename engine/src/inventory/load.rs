@@ -1,9 +1,7 @@
 //! From sources to an inventory: which format each one has, and what lies beside it.
 
 use std::{
-    fs,
-    io::{self, Read},
-    os::unix::fs::PermissionsExt,
+    io,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -149,7 +147,7 @@ pub fn sources(config: &Config) -> Vec<String> {
     config
         .inventory()
         .iter()
-        .filter(|path| written || path.exists())
+        .filter(|path| written || crate::sources::exists(path))
         .map(|path| path.to_string_lossy().into_owned())
         .collect()
 }
@@ -271,8 +269,8 @@ impl Loader<'_> {
     /// Reads a source; says whether it could be read.
     fn source(&mut self, build: &mut Build, source: &str) -> bool {
         let path = Path::new(source);
-        if path.exists() {
-            let dir = if path.is_dir() {
+        if crate::sources::exists(path) {
+            let dir = if crate::sources::is_dir(path) {
                 Some(path)
             } else {
                 path.parent()
@@ -351,7 +349,7 @@ impl Loader<'_> {
 
     /// Reads a file or a folder; says whether it, or something in it, could be read.
     fn read(&mut self, build: &mut Build, path: &Path) -> bool {
-        let read = if path.is_dir() {
+        let read = if crate::sources::is_dir(path) {
             self.folder(build, path)
         } else {
             self.file(build, path)
@@ -368,20 +366,15 @@ impl Loader<'_> {
 
     /// Reads all sources in a folder, sorted by name.
     fn folder(&mut self, build: &mut Build, path: &Path) -> io::Result<bool> {
-        let mut names = fs::read_dir(path)?
-            .map(|entry| entry.map(|entry| entry.file_name()))
-            .collect::<io::Result<Vec<_>>>()?;
-        names.sort();
         let mut any = false;
-        for name in names {
-            let text = name.to_string_lossy();
+        for text in crate::sources::list(path)? {
             let endings = &self.options.ignore_endings;
             let ignored = text.starts_with('.')
-                || NO_SOURCES.contains(&&*text)
+                || NO_SOURCES.contains(&text.as_str())
                 || endings.iter().any(|ending| text.ends_with(ending.as_str()))
                 || self.ignored.iter().any(|pattern| pattern.is_match(&text));
             if !ignored {
-                let entry = path.join(&name);
+                let entry = path.join(&text);
                 let parsed = self.read(build, &entry);
                 any |= parsed;
                 if !parsed {
@@ -393,7 +386,7 @@ impl Loader<'_> {
     }
 
     fn file(&mut self, build: &mut Build, path: &Path) -> io::Result<bool> {
-        let full = std::path::absolute(path)?;
+        let full = crate::sources::rooted(path)?;
         let mention = Arc::new(Mention {
             dir: full.parent().map(Path::to_owned),
             file: full.to_string_lossy().into_owned(),
@@ -413,7 +406,7 @@ impl Loader<'_> {
             }
             return Ok(self.judged(build, before, "script"));
         }
-        let bytes = fs::read(path)?;
+        let bytes = crate::sources::read(path)?;
         let plain = self.options.vault.plain(path, bytes);
         let plugin = match plain.and_then(|bytes| Source::from_bytes(path, bytes)) {
             Ok(source) => self.text(build, path, &source, &mention),
@@ -565,7 +558,7 @@ impl Loader<'_> {
 
 /// A path from the root on.
 fn absolute(source: &str) -> String {
-    match std::path::absolute(source) {
+    match crate::sources::rooted(source) {
         Ok(path) if !source.contains(',') => path.to_string_lossy().into_owned(),
         _ => source.to_owned(),
     }
@@ -606,20 +599,11 @@ fn list(build: &mut Build, text: &str) {
 /// Whether a file is to be run: executable, and a program. An executable bit alone, as some file
 /// systems give to every file, does not make one.
 fn is_script(path: &Path) -> io::Result<bool> {
-    let meta = fs::metadata(path)?;
-    if !meta.is_file() || meta.permissions().mode() & 0o111 == 0 {
+    if !crate::sources::is_file(path) || crate::sources::about(path)?.mode & 0o111 == 0 {
         return Ok(false);
     }
-    let mut head = [0; 4];
-    let mut file = fs::File::open(path)?;
-    let mut got = 0;
-    while got < head.len() {
-        match file.read(&mut head[got..])? {
-            0 => break,
-            more => got += more,
-        }
-    }
-    Ok(head.starts_with(b"#!") || head == *b"\x7fELF")
+    let head = crate::sources::read(path)?;
+    Ok(head.starts_with(b"#!") || head.starts_with(b"\x7fELF"))
 }
 
 /// What each format said of a text that is neither.

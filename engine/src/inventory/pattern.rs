@@ -1,9 +1,11 @@
 //! Host patterns as written: `web:&prod:!db`, `web*`, `~web\d+`, `web[0:2]`.
 
-use std::{fs, io::ErrorKind, net::Ipv6Addr, path::Path};
+use std::{io::ErrorKind, net::Ipv6Addr, path::Path};
 
 use fleet_yaml::{Diagnostic, Source, Span};
 use regex::Regex;
+
+use crate::sources;
 
 use super::{
     glob,
@@ -95,7 +97,7 @@ impl Limit {
 }
 
 fn read_terms(path: &Path, span: &Span, terms: &mut Vec<Term>) -> Result<(), Diagnostic> {
-    let bytes = fs::read(path).map_err(|error| {
+    let bytes = sources::read(path).map_err(|error| {
         let shown = path.display();
         let what = match error.kind() {
             ErrorKind::NotFound => format!("Unable to find limit file `{shown}`"),

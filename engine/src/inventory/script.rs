@@ -1,13 +1,10 @@
 //! Inventory scripts, and their JSON: groups with lists of hosts, `_meta` with the hosts' variables.
 
-use std::{
-    io,
-    path::Path,
-    process::{Command, Stdio},
-    sync::Arc,
-};
+use std::{io, path::Path, process::Command, sync::Arc};
 
 use fleet_yaml::{Diagnostic, Map, Node, Source};
+
+use crate::sources;
 
 use super::{
     build::Build,
@@ -202,15 +199,18 @@ fn output(build: &mut Build, path: &Path, args: &[&str]) -> Result<Node, Diagnos
     let call = format!("{} {}", path.display(), args.join(" "));
     let failed = |message: String| placeless(code::SCRIPT, message);
     // A path without a folder would be looked for among the commands.
-    let program = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    let output = Command::new(&program)
-        .args(args)
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|error| not_run(&call, &program, &error))?;
+    let program = sources::rooted(path).unwrap_or_else(|_| path.to_owned());
+    let output = sources::output(&call, || {
+        sources::printed(Command::new(&program).args(args))
+    })
+    .map_err(|error| not_run(&call, &program, &error))?;
     let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    if !output.status.success() {
-        let mistake = failed(format!("`{call}` failed: {}", output.status));
+    if output.status != 0 {
+        let how = match output.status {
+            -1 => "it was ended by a signal".to_owned(),
+            status => format!("exit status: {status}"),
+        };
+        let mistake = failed(format!("`{call}` failed: {how}"));
         return Err(if said.is_empty() {
             mistake
         } else {
@@ -253,7 +253,7 @@ pub(super) fn json(source: &Arc<Source>) -> Result<Node, Diagnostic> {
 /// Why a script cannot be run. A missing interpreter looks as if the script itself were missing.
 fn not_run(call: &str, program: &Path, error: &io::Error) -> Diagnostic {
     let mistake = placeless(code::SCRIPT, format!("cannot run `{call}`: {error}"));
-    let head = std::fs::read(program).unwrap_or_default();
+    let head = sources::read(program).unwrap_or_default();
     let line = String::from_utf8_lossy(&head)
         .lines()
         .next()

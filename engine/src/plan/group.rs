@@ -1,6 +1,6 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
-use fleet_wire::Status;
+use sha2::{Digest, Sha256};
 
 use super::{HostPlan, Plan};
 
@@ -13,14 +13,8 @@ pub struct Group<'a> {
     pub plan: &'a HostPlan,
 }
 
-/// What makes two hosts' plans equal: the same effects of the same tasks, and the same end.
-type Key = (
-    Vec<(usize, usize, String, Vec<String>, Option<String>)>,
-    String,
-);
-
 pub(super) fn groups(plan: &Plan) -> Vec<Group<'_>> {
-    let mut groups: BTreeMap<Key, Group<'_>> = BTreeMap::new();
+    let mut groups: HashMap<[u8; 32], Group<'_>> = HashMap::new();
     for (name, host) in &plan.hosts {
         groups
             .entry(key(host))
@@ -42,29 +36,26 @@ pub(super) fn groups(plan: &Plan) -> Vec<Group<'_>> {
     groups
 }
 
-fn key(host: &HostPlan) -> Key {
-    let tasks = host.tasks.iter().map(|task| {
-        let status = match task.status {
-            Status::Changed => "changed",
-            Status::Unknown => "unknown",
-            _ => "failed",
-        };
-        let digests = task.digests.to_vec();
-        (
-            task.task.id,
-            task.index,
-            status.to_owned(),
-            digests,
-            task.message.clone(),
-        )
-    });
-    (
-        tasks.collect(),
-        host.end
-            .as_ref()
-            .map(|end| format!("{end:?}"))
-            .unwrap_or_default(),
-    )
+/// What makes two hosts' plans equal: the same effects of the same tasks, and the same end. A digest of it, for there may
+/// be hundreds of effects on thousands of hosts.
+fn key(host: &HostPlan) -> [u8; 32] {
+    let mut digest = Sha256::new();
+    let mut add = |text: &str| {
+        digest.update((text.len() as u64).to_le_bytes());
+        digest.update(text);
+    };
+    for task in &host.tasks {
+        add(&format!(
+            "{} {} {:?}",
+            task.task.id, task.index, task.status
+        ));
+        for effect in task.digests.iter() {
+            add(effect);
+        }
+        add(task.message.as_deref().unwrap_or_default());
+    }
+    add(&format!("{:?}", host.end));
+    digest.finalize().into()
 }
 
 /// Host names in short: `web[01-03,07], db1`.

@@ -2,6 +2,7 @@
 
 mod diff;
 mod group;
+mod saved;
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -13,18 +14,20 @@ use crate::{
     run::PlannedEffects,
 };
 
+pub use crate::run::restless as is_restless;
 pub use diff::{Line, LineKind, Segment, draw};
 pub use group::{Group, names};
+pub use saved::{Facts, Header, PlanFileError, SCHEMA, Saved, Store, Wave};
 
 /// What a plan found, host by host.
-#[derive(Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Plan {
     /// The hosts, by name.
     pub hosts: BTreeMap<String, HostPlan>,
 }
 
 /// What would happen on one host.
-#[derive(Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct HostPlan {
     /// The tasks that would do something, that cannot be known, or that fail; in order.
     pub tasks: Vec<PlannedTask>,
@@ -32,6 +35,12 @@ pub struct HostPlan {
     pub unchanged: usize,
     /// How its planning ended.
     pub end: Option<HostEnd>,
+    /// Its `/etc/machine-id`; empty where it has none.
+    #[serde(skip)]
+    pub identity: String,
+    /// The facts that the plan was made with.
+    #[serde(skip)]
+    pub facts: Facts,
 }
 
 /// One item of a task in a plan.
@@ -85,6 +94,16 @@ impl Plan {
             Event::PlayStarted { hosts, .. } => {
                 for host in hosts.iter() {
                     self.hosts.entry(host.clone()).or_default();
+                }
+            }
+            Event::FactsUsed { host, facts } => {
+                if let Some(plan) = self.hosts.get_mut(host) {
+                    plan.facts.extend(facts.clone());
+                }
+            }
+            Event::Connected { host, identity, .. } => {
+                if let Some(plan) = self.hosts.get_mut(host) {
+                    plan.identity.clone_from(identity);
                 }
             }
             _ => {}

@@ -9,12 +9,11 @@ use std::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
-    time::SystemTime,
 };
 
 use fleet_yaml::{Diagnostic, Node, Source};
 
-use crate::external;
+use crate::{external, sources};
 
 use super::{
     Action, Block, Check, Directives, Play, Playbook, Step, Task, Vars,
@@ -294,7 +293,7 @@ pub(super) struct Shelf {
 /// What tells that a file was written anew.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Stamp {
-    written: Option<SystemTime>,
+    written: i64,
     length: u64,
 }
 
@@ -360,9 +359,9 @@ impl Shelf {
 
     /// A file, read once as long as it stays as it is.
     pub(super) fn file(&self, path: &Path) -> Result<Arc<File>, Diagnostic> {
-        let stamp = std::fs::metadata(path).ok().map(|found| Stamp {
-            written: found.modified().ok(),
-            length: found.len(),
+        let stamp = sources::about(path).ok().map(|found| Stamp {
+            written: found.modified_ns,
+            length: found.size,
         });
         let lock = || self.files.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(stamp) = stamp
@@ -380,7 +379,7 @@ impl Shelf {
 
     /// The file of a playbook: as it stands, or in a collection.
     pub(super) fn playbook_path(&self, path: &Path) -> PathBuf {
-        let Some(name) = path.to_str().filter(|_| !path.exists()) else {
+        let Some(name) = path.to_str().filter(|_| !sources::exists(path)) else {
             return path.to_owned();
         };
         self.in_collection(name, "playbooks", Path::new(""))
@@ -404,7 +403,7 @@ impl Shelf {
             let named = |extension: &str| path.with_file_name(format!("{}{extension}", thing));
             [path.clone(), named(".yml"), named(".yaml")]
                 .into_iter()
-                .find(|candidate| candidate.exists())
+                .find(|candidate| sources::exists(candidate))
         })
     }
 }

@@ -59,7 +59,7 @@ impl Check for Templar {
     }
 
     fn source(&self, path: &Path) -> Result<Arc<Source>, Diagnostic> {
-        match std::fs::read(path) {
+        match crate::sources::read(path) {
             Ok(bytes) => Source::from_bytes(path, self.vault().plain(path, bytes)?),
             // It says what is wrong with it.
             Err(_) => Source::read(path),

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use fleet_yaml::{Diagnostic, Span};
 
-use crate::template::FileSyntax;
+use crate::{sources, template::FileSyntax};
 
 /// Where a file of the controller is: as it stands where it is absolute, else in these directories, in the
 /// folder of its kind first.
@@ -23,7 +23,7 @@ pub(crate) fn find(name: &str, folder: &str, search: &[PathBuf]) -> Result<PathB
     };
     candidates
         .iter()
-        .find(|path| path.exists())
+        .find(|path| sources::exists(path))
         .cloned()
         .ok_or(candidates)
 }
@@ -52,7 +52,7 @@ pub(crate) fn absolute(path: &Path) -> PathBuf {
         true => Path::new("."),
         false => path,
     };
-    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let path = sources::rooted(path).unwrap_or_else(|_| path.to_owned());
     path.components().collect()
 }
 
@@ -60,11 +60,7 @@ pub(crate) fn absolute(path: &Path) -> PathBuf {
 pub(super) fn neighbour(tried: &[PathBuf]) -> Option<String> {
     tried.iter().find_map(|path| {
         let name = path.file_name()?.to_str()?;
-        let entries = std::fs::read_dir(path.parent()?).ok()?;
-        let names: Vec<String> = entries
-            .flatten()
-            .filter_map(|entry| entry.file_name().into_string().ok())
-            .collect();
+        let names = sources::list(path.parent()?).ok()?;
         fleet_yaml::nearest(name, names.iter().map(String::as_str)).map(str::to_owned)
     })
 }

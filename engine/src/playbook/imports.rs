@@ -7,6 +7,8 @@ use std::{
 
 use fleet_yaml::{Map, Node, Span};
 
+use crate::sources;
+
 use super::{
     Directives, IncludedRole, Play, Role, RoleCall, Step, Task, Vars,
     call::Call,
@@ -50,14 +52,14 @@ impl Reader<'_> {
             return;
         };
         let beside = self.dir.join(&file);
-        let path = match beside.exists() {
+        let path = match sources::exists(&beside) {
             true => beside,
             false => self
                 .shelf
                 .in_collection(&file, "playbooks", &self.dir)
                 .unwrap_or(beside),
         };
-        if !path.is_file() {
+        if !sources::is_file(&path) {
             let tried = [path];
             self.tell(super::files::missing(&file, &name.span, &tried), false);
             return;
@@ -444,7 +446,7 @@ impl Reader<'_> {
     pub(super) fn find_tasks(&self, file: &str, role: Option<&Role>) -> Result<PathBuf, PathBuf> {
         let given = Path::new(file);
         if given.is_absolute() {
-            let found = given.is_file();
+            let found = sources::is_file(given);
             return found
                 .then(|| given.to_owned())
                 .ok_or_else(|| given.to_owned());
@@ -465,7 +467,7 @@ impl Reader<'_> {
             None => self.dir.join(given),
         };
         candidates.push(self.dir.join(given));
-        let found = candidates.into_iter().find(|path| path.is_file());
+        let found = candidates.into_iter().find(|path| sources::is_file(path));
         found.ok_or(wanted)
     }
 }

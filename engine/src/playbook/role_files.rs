@@ -7,6 +7,8 @@ use std::{
 
 use fleet_yaml::{Map, Node, Span};
 
+use crate::sources;
+
 use super::{Vars, check::truth, reader::Reader};
 
 const EXTENSIONS: [&str; 4] = [".yml", ".yaml", ".json", ""];
@@ -58,7 +60,7 @@ impl Reader<'_> {
             );
         for full in full {
             if let Some(path) = shelf.in_collection(&full, "roles", &self.dir)
-                && path.is_dir()
+                && sources::is_dir(&path)
             {
                 return Some((full, path));
             }
@@ -73,11 +75,11 @@ impl Reader<'_> {
         places.extend(beside.map(Path::to_owned));
         places.push(self.dir.clone());
         let found = match given.is_absolute() {
-            true => Some(given.to_owned()).filter(|path| path.is_dir()),
+            true => Some(given.to_owned()).filter(|path| sources::is_dir(path)),
             false => places
                 .iter()
                 .map(|place| place.join(given))
-                .find(|path| path.is_dir()),
+                .find(|path| sources::is_dir(path)),
         };
         if let Some(path) = found {
             return Some((short(), path));
@@ -162,7 +164,7 @@ impl Reader<'_> {
             extensions.rotate_right(1);
         }
         let candidates = extensions.map(|extension| dir.join(format!("{wanted}{extension}")));
-        let found = candidates.iter().find(|path| path.is_file());
+        let found = candidates.iter().find(|path| sources::is_file(path));
         match (found, file) {
             (Some(path), Some(_)) if escapes(wanted) => {
                 self.problem(
@@ -224,7 +226,7 @@ impl Reader<'_> {
         place: &Span,
     ) -> Option<Arc<Vars>> {
         let dir = role.join(folder).join(file.unwrap_or("main"));
-        let paths = match dir.is_dir() && !file.is_some_and(escapes) {
+        let paths = match sources::is_dir(&dir) && !file.is_some_and(escapes) {
             true => files_of(&dir),
             false => {
                 let path = self.role_file(name, role, folder, file, place)?;
@@ -261,7 +263,7 @@ impl Reader<'_> {
         let path = EXTENSIONS
             .map(|extension| dir.join(format!("argument_specs{extension}")))
             .into_iter()
-            .find(|path| path.is_file());
+            .find(|path| sources::is_file(path));
         let all = match path {
             Some(path) => {
                 let content = self.open(&path)?.content();
@@ -292,11 +294,8 @@ fn escapes(name: &str) -> bool {
 
 /// All files of variables below a directory, in order.
 fn files_of(dir: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = std::fs::read_dir(dir) else {
-        return Vec::new();
-    };
-    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-    paths.sort();
+    let names = sources::list(dir).unwrap_or_default();
+    let paths = names.iter().map(|name| dir.join(name));
     let mut files = Vec::new();
     for path in paths {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -304,7 +303,7 @@ fn files_of(dir: &Path) -> Vec<PathBuf> {
             continue;
         }
         let extension = path.extension().and_then(|extension| extension.to_str());
-        if path.is_dir() {
+        if sources::is_dir(&path) {
             files.extend(files_of(&path));
         } else if matches!(extension, None | Some("yml" | "yaml" | "json")) {
             files.push(path);

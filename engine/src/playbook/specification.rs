@@ -5,6 +5,8 @@ use std::{path::Path, sync::Arc};
 use fleet_yaml::{Map, Node};
 use indexmap::IndexMap;
 
+use crate::sources;
+
 use super::{Action, Directives, LocalAction, Step, Task, Vars, check::truth, reader::Reader};
 
 /// What is checked.
@@ -121,7 +123,7 @@ impl Reader<'_> {
             let stem = playbook.file_stem().unwrap_or_default().to_string_lossy();
             playbook.with_file_name(format!("{stem}{ending}"))
         });
-        let Some(path) = candidates.iter().find(|path| path.is_file()) else {
+        let Some(path) = candidates.iter().find(|path| sources::is_file(path)) else {
             let shown: Vec<String> = candidates
                 .iter()
                 .map(|path| format!("  - {}", super::files::absolute(path).display()))

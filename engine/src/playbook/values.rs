@@ -245,7 +245,7 @@ impl Reader<'_> {
         if !already {
             return;
         }
-        match std::fs::read_to_string(&path) {
+        match crate::sources::read_to_string(&path) {
             Ok(text) => self.tell_late(self.shelf.settings.check.file(&path, &text, &syntax)),
             Err(problem) if problem.kind() == std::io::ErrorKind::InvalidData => {
                 let message = format!("{} is not UTF-8, and a template must be", path.display());

@@ -67,7 +67,7 @@ impl Choice<'_> {
             local: Vec::new(),
             extra: Arc::clone(self.extra_vars),
             params: Vec::new(),
-            state: Arc::new(HostState::new(0)),
+            state: Arc::new(HostState::new(0, None)),
             written: std::iter::once(Arc::clone(&play.vars))
                 .chain(self.prompted.get(&play.span.to_string()).cloned())
                 .collect(),

@@ -1,6 +1,6 @@
 //! `copy` and `template`: what they put on a host is made here, and travels as a content beside its task.
 
-use std::{collections::BTreeMap, os::unix::fs::PermissionsExt, path::Path, sync::Arc};
+use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use fleet_modules::module;
 use fleet_yaml::Node;
@@ -16,6 +16,7 @@ use super::{
 };
 use crate::{
     playbook::{LocalAction, Task, files},
+    sources,
     template::FileSyntax,
     vault::Vault,
 };
@@ -104,7 +105,7 @@ pub(super) async fn calls(
             written,
         )?]);
     }
-    if path.is_dir() {
+    if sources::is_dir(&path) {
         return tree(&path, &src, args, vault, written);
     }
     preserve(&mut args, &path);
@@ -178,7 +179,9 @@ async fn render(
         ("template_mtime", Value::from(changed_at(path))),
         (
             "template_run_date",
-            Value::from(written_at(jiff::Timestamp::now())),
+            Value::from(written_at(
+                jiff::Timestamp::from_second(sources::now() as i64).unwrap_or_default(),
+            )),
         ),
     ]
     .map(|(name, value)| (name.to_owned(), value))
@@ -207,11 +210,10 @@ fn hostname() -> String {
 
 /// The owner of a template: the name, or the number where it has none.
 fn owner(path: &Path) -> String {
-    use std::os::unix::fs::MetadataExt;
-    let Ok(metadata) = path.metadata() else {
+    let Ok(about) = sources::about(path) else {
         return String::new();
     };
-    let number = metadata.uid().to_string();
+    let number = about.uid.to_string();
     let accounts = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
     let name = accounts.lines().find_map(|line| {
         let mut fields = line.split(':');
@@ -222,10 +224,9 @@ fn owner(path: &Path) -> String {
 }
 
 fn changed_at(path: &Path) -> String {
-    let changed = path.metadata().and_then(|metadata| metadata.modified());
+    let changed = sources::about(path).ok();
     changed
-        .ok()
-        .and_then(|time| jiff::Timestamp::try_from(time).ok())
+        .and_then(|about| jiff::Timestamp::from_nanosecond(about.modified_ns.into()).ok())
         .map(written_at)
         .unwrap_or_default()
 }
@@ -238,17 +239,14 @@ fn written_at(time: jiff::Timestamp) -> String {
 /// `mode: preserve` takes the mode of the controller's file.
 fn preserve(args: &mut serde_json::Map<String, serde_json::Value>, path: &Path) {
     if args.get("mode").and_then(serde_json::Value::as_str) == Some("preserve")
-        && let Ok(metadata) = path.metadata()
+        && let Ok(about) = sources::about(path)
     {
-        args.insert(
-            "mode".to_owned(),
-            format!("{:04o}", metadata.permissions().mode() & 0o7777).into(),
-        );
+        args.insert("mode".to_owned(), format!("{:04o}", about.mode).into());
     }
 }
 
 pub(super) fn read(path: &Path, vault: &Vault) -> Result<Vec<u8>, Unfit> {
-    let bytes = std::fs::read(path).map_err(|problem| {
+    let bytes = sources::read(path).map_err(|problem| {
         Unfit::Problem(format!("{}: cannot be read: {problem}", path.display()))
     })?;
     vault
@@ -292,7 +290,7 @@ fn tree(
         let unreadable = |problem: std::io::Error| {
             Unfit::Problem(format!("{}: cannot be read: {problem}", path.display()))
         };
-        if !path.is_dir() {
+        if !sources::is_dir(&path) {
             let mut args = args.clone();
             preserve(&mut args, &path);
             args.remove("directory_mode");
@@ -310,16 +308,9 @@ fn tree(
             own.insert("mode".to_owned(), mode.clone());
         }
         calls.push(checked_call(folders, "copy", own, None, places)?);
-        let mut entries = std::fs::read_dir(&path)
-            .and_then(|entries| entries.collect::<Result<Vec<_>, _>>())
-            .map_err(unreadable)?;
         // Popped from the end: names in order.
-        entries.sort_by_key(|entry| std::cmp::Reverse(entry.file_name()));
-        for entry in entries {
-            waiting.push((
-                entry.path(),
-                format!("{dest}/{}", entry.file_name().to_string_lossy()),
-            ));
+        for name in sources::list(&path).map_err(unreadable)?.iter().rev() {
+            waiting.push((path.join(name), format!("{dest}/{name}")));
         }
     }
     Ok(calls)

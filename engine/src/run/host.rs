@@ -102,6 +102,8 @@ pub(super) enum Stop {
     Lost(String),
     /// The host will not work with us: it is locked, or not fit.
     Refused(HostEnd),
+    /// The host is not as it was when the plan was made.
+    Stale(String),
 }
 
 impl Host {
@@ -214,6 +216,7 @@ impl Host {
                 .extend(task.directives.role.as_ref().map(|role| role.instance));
         }
         self.flights.tell(judged.group, judged.events);
+        let moved = self.shared.state(&self.name).take_moved();
         if judged.failed {
             // What was told behind it was not to be reached.
             self.flights.forget_behind(judged.group);
@@ -224,6 +227,9 @@ impl Host {
             });
         }
         self.tell_ready().await;
+        if !moved.is_empty() {
+            return Err(Stop::Stale(moved.join("; ")));
+        }
         if judged.failed {
             Err(Stop::Failed)
         } else {
@@ -381,7 +387,7 @@ impl std::fmt::Display for Stop {
             Self::Failed | Self::Broken => f.write_str("a task failed"),
             Self::Ended => f.write_str("the play ended here"),
             Self::RoleEnded => f.write_str("the role ended here"),
-            Self::Lost(why) | Self::Unreachable(why) => f.write_str(why),
+            Self::Lost(why) | Self::Unreachable(why) | Self::Stale(why) => f.write_str(why),
             Self::Refused(_) => f.write_str("the host refused to work"),
         }
     }

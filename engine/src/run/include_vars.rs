@@ -15,6 +15,7 @@ use super::{
 };
 use crate::{
     playbook::{Task, Vars, files},
+    sources,
     variables::{Scope, Variable},
 };
 
@@ -158,10 +159,13 @@ fn directory(dir: &str, play: &PlayContext, task: &Task) -> Result<PathBuf, Unfi
             .flat_map(|base| [base.join("vars").join(dir), base.join(dir)])
             .collect(),
     };
-    let found = candidates.iter().find(|path| path.is_dir()).cloned();
+    let found = candidates
+        .iter()
+        .find(|path| sources::is_dir(path))
+        .cloned();
     found.ok_or_else(|| {
         let shown = candidates.first().cloned().unwrap_or_default();
-        match shown.exists() {
+        match sources::exists(&shown) {
             true => unread(format!("{} is not a directory", shown.display())),
             false => unread(format!("{} directory does not exist", shown.display())),
         }
@@ -183,15 +187,10 @@ fn collect(
 ) -> Result<(), Unfit> {
     let unreadable =
         |problem: std::io::Error| Unfit::Problem(format!("{}: {problem}", dir.display()));
-    let mut entries: Vec<_> = std::fs::read_dir(dir)
-        .and_then(|entries| entries.collect::<Result<Vec<_>, _>>())
-        .map_err(unreadable)?;
-    entries.sort_by_key(std::fs::DirEntry::file_name);
     let mut below = Vec::new();
-    for entry in entries {
-        let path = entry.path();
-        let name = entry.file_name().to_string_lossy().into_owned();
-        if path.is_dir() {
+    for name in sources::list(dir).map_err(unreadable)? {
+        let path = dir.join(&name);
+        if sources::is_dir(&path) {
             below.push(path);
             continue;
         }

@@ -99,6 +99,7 @@ impl Link {
                         host: name.to_owned(),
                         took: started.elapsed(),
                         uploaded,
+                        identity: ready.machine_id,
                         recovered: ready.recovered,
                         pending: ready.pending.clone(),
                     })

@@ -36,7 +36,7 @@ mod walk;
 mod way;
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     path::PathBuf,
     sync::{
         Arc,
@@ -60,6 +60,7 @@ use crate::{
 
 pub use choice::Choice;
 pub use errand::Errand;
+pub use state::is_restless as restless;
 
 use shared::{Place, Shared};
 
@@ -112,6 +113,10 @@ pub struct Settings {
     pub keep_on_failure: bool,
     /// The effects that were shown; an apply refuses any other. None where nothing was planned.
     pub planned: Option<Arc<PlannedEffects>>,
+    /// Hosts that plays pass over, whatever their patterns say.
+    pub left_alone: BTreeSet<String>,
+    /// The saved plan that is applied.
+    pub saved: Option<Arc<SavedPlan>>,
     /// Set when the run is to be interrupted: hosts in flight are finished, no more are started.
     pub interrupt: Arc<AtomicBool>,
     /// `no_log` where a task does not say.
@@ -181,6 +186,21 @@ impl Settings {
             _ => PathBuf::from(path),
         }
     }
+}
+
+/// A saved plan as its apply keeps to it.
+#[derive(Clone, Debug, Default)]
+pub struct SavedPlan {
+    /// Its hash.
+    pub hash: String,
+    /// The run that made it.
+    pub run: String,
+    /// The facts that it was made with, by host.
+    pub facts: HashMap<String, Arc<crate::plan::Facts>>,
+    /// `/etc/machine-id` of each host.
+    pub identities: HashMap<String, String>,
+    /// The run goes on that was cut off.
+    pub resume: bool,
 }
 
 /// What a plan said of each item of each task; none where it said `known after apply`.

@@ -2,13 +2,14 @@
 //! no file is too large to be sent and many are too large to be held.
 
 use std::{
-    fs::File,
     io::{self, Read},
     path::Path,
     sync::Arc,
 };
 
 use sha2::{Digest, Sha256};
+
+use crate::sources;
 
 /// Contents up to this size are held, in bytes.
 const HELD: u64 = 1 << 20;
@@ -45,10 +46,10 @@ impl Payload {
     /// # Errors
     /// When it cannot be read.
     pub(super) fn file(path: &Path) -> io::Result<Self> {
-        if path.metadata()?.len() <= HELD {
-            return std::fs::read(path).map(Self::held);
+        if sources::about(path)?.size <= HELD {
+            return sources::read(path).map(Self::held);
         }
-        let (mut file, mut hasher, mut size) = (File::open(path)?, Sha256::new(), 0);
+        let (mut file, mut hasher, mut size) = (sources::open(path)?, Sha256::new(), 0);
         let mut part = vec![0; PART];
         loop {
             let length = file.read(&mut part)?;
@@ -58,11 +59,12 @@ impl Payload {
             hasher.update(&part[..length]);
             size += length as u64;
         }
-        let sha256 = hasher
+        let sha256: String = hasher
             .finalize()
             .iter()
             .map(|byte| format!("{byte:02x}"))
             .collect();
+        sources::hashed(path, &sha256);
         Ok(Self {
             sha256,
             size,
@@ -86,12 +88,12 @@ impl Payload {
     pub(super) fn parts(&self) -> io::Result<Parts> {
         let reader: Box<dyn Read + Send> = match &self.source {
             Source::Held(bytes) => Box::new(io::Cursor::new(Arc::clone(bytes))),
-            Source::File(path) => Box::new(File::open(path).map_err(|problem| {
+            Source::File(path) => sources::open(path).map_err(|problem| {
                 io::Error::new(
                     problem.kind(),
                     format!("{}: cannot be read: {problem}", path.display()),
                 )
-            })?),
+            })?,
         };
         Ok(Parts {
             reader,

@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, PoisonError, atomic::Ordering},
 };
 
-use fleet_wire::Finish;
+use fleet_wire::{Finish, Mode};
 use fleet_yaml::{Diagnostic, Node};
 use tokio::task::JoinSet;
 
@@ -53,9 +53,10 @@ pub(super) async fn all(
     }
     let mut roster = Roster::default();
     for (dir, play) in &plays {
-        let hosts = choice(shared, &shared.inventory())
+        let mut hosts = choice(shared, &shared.inventory())
             .hosts(play)
             .map_err(|problem| vec![problem])?;
+        hosts.retain(|name| !shared.settings.left_alone.contains(name));
         if hosts.is_empty() {
             let reason = "no hosts matched".to_owned();
             let play = title(play);
@@ -203,6 +204,17 @@ fn strategy(shared: &Shared, play: &Play) -> Result<Strategy, Diagnostic> {
 
 /// Ends the run on every machine that is still connected.
 async fn close(shared: &Arc<Shared>, roster: Roster) -> BTreeMap<String, HostEnd> {
+    if shared.mode == Mode::Plan {
+        for host in &roster.seen {
+            let facts = shared.state(host).used_facts();
+            shared
+                .emit(Event::FactsUsed {
+                    host: host.clone(),
+                    facts,
+                })
+                .await;
+        }
+    }
     let Roster { mut ended, seen } = roster;
     let mut set = JoinSet::new();
     let mut names = shared.links.names();

@@ -119,11 +119,11 @@ impl Shared {
     pub(crate) fn state(&self, host: &str) -> Arc<HostState> {
         let mut hosts = lock(&self.hosts);
         let next = hosts.len();
-        Arc::clone(
-            hosts
-                .entry(host.to_owned())
-                .or_insert_with(|| Arc::new(HostState::new(next))),
-        )
+        Arc::clone(hosts.entry(host.to_owned()).or_insert_with(|| {
+            let saved = self.settings.saved.as_ref();
+            let pinned = saved.and_then(|saved| saved.facts.get(host)).cloned();
+            Arc::new(HostState::new(next, pinned))
+        }))
     }
 
     /// The hosts and groups as they are now.
@@ -187,7 +187,10 @@ impl Shared {
             }
         }
         add("ansible_play_hosts_all", words(place.hosts));
-        add("ansible_check_mode", Value::from(self.mode == Mode::Plan));
+        add(
+            "ansible_check_mode",
+            Value::from(self.mode == Mode::Plan && settings.as_ansible),
+        );
         add("ansible_diff_mode", Value::from(settings.diff));
         add("ansible_forks", Value::from(settings.forks));
         add("ansible_verbosity", Value::from(settings.verbosity));
@@ -215,7 +218,12 @@ impl Shared {
                     .map(|batch| (Arc::clone(batch), host.to_owned())),
             }),
         );
-        add("fleetctl_run", self.run.as_str().into());
+        // What a plan was made with is what its apply sees.
+        let run = settings
+            .saved
+            .as_ref()
+            .map_or(&self.run, |saved| &saved.run);
+        add("fleetctl_run", run.as_str().into());
         add(
             "playbook_dir",
             settings.playbook_dir.display().to_string().into(),

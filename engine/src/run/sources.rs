@@ -14,6 +14,7 @@ use super::{
 };
 use crate::{
     playbook::{Task, files},
+    sources,
     vault::Vault,
 };
 
@@ -86,27 +87,21 @@ fn assembled(
 ) -> Result<Payload, Unfit> {
     let text = |name: &str| args.get(name).and_then(Value::as_str);
     let problem = |why: &dyn std::fmt::Display| Unfit::Problem(format!("{}: {why}", dir.display()));
-    let entries = std::fs::read_dir(dir).map_err(|why| match dir.is_dir() {
+    let names = sources::list(dir).map_err(|why| match sources::is_dir(dir) {
         true => problem(&why),
         false => Unfit::Problem(format!("Source ({}) is not a directory", dir.display())),
     })?;
-    let mut names = Vec::new();
-    for entry in entries {
-        let entry = entry.map_err(|why| problem(&why))?;
-        names.extend(entry.file_name().into_string().ok());
-    }
-    names.sort_unstable();
     let ignore_hidden = is_true(args.get("ignore_hidden"));
     let chosen = parts::Chosen::new(text("regexp"), ignore_hidden).map_err(|why| problem(&why))?;
     let mut contents = Vec::new();
     for name in names.iter().filter(|name| chosen.has(name)) {
         let path = dir.join(name);
-        if !path.is_file() {
+        if !sources::is_file(&path) {
             continue;
         }
         contents.push(match vault {
             Some(vault) => read(&path, vault)?,
-            None => std::fs::read(&path).map_err(|why| problem(&why))?,
+            None => sources::read(&path).map_err(|why| problem(&why))?,
         });
     }
     Ok(Payload::held(parts::joined(contents, text("delimiter"))))

@@ -3,15 +3,22 @@
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     sync::{
-        Mutex, MutexGuard, PoisonError, RwLock,
+        Arc, Mutex, MutexGuard, PoisonError, RwLock,
         atomic::{AtomicU32, Ordering},
     },
 };
 
 use fleet_yaml::Node;
-use minijinja::Value;
+use minijinja::{
+    Value,
+    value::{Enumerator, Object},
+};
 
-use crate::variables::{PendingId, Variable};
+use super::content::to_json;
+use crate::{
+    plan::Facts as PlanFacts,
+    variables::{PendingId, Variable},
+};
 
 /// What is known of a host during a run. Shared with the scopes that read it.
 #[derive(Debug)]
@@ -30,6 +37,67 @@ pub(crate) struct HostState {
     left: Mutex<BTreeSet<String>>,
     /// Groups of tasks that were sent for it so far.
     groups: AtomicU32,
+    /// Facts that were looked at.
+    used: Used,
+    /// The facts that a saved plan was made with, which stand for those of now.
+    pinned: Option<Arc<PlanFacts>>,
+    /// Pinned facts that are not so any more.
+    moved: Mutex<Vec<String>>,
+}
+
+/// Names of facts that were looked at.
+type Used = Arc<Mutex<BTreeSet<String>>>;
+
+/// Facts that change by themselves: a plan keeps what they were, and no apply is refused for them.
+const RESTLESS: &[&str] = &[
+    "ansible_date_time",
+    "ansible_loadavg",
+    "ansible_memfree_mb",
+    "ansible_memory_mb",
+    "ansible_mounts",
+    "ansible_swapfree_mb",
+    "ansible_uptime_seconds",
+    "ansible_env",
+    "ansible_locally_reachable_ips",
+    "ansible_entropy_avail",
+];
+
+/// Whether a fact changes by itself.
+#[must_use]
+pub fn is_restless(name: &str) -> bool {
+    RESTLESS.contains(&name)
+}
+
+/// `ansible_facts`, which keeps account of what is looked at.
+#[derive(Debug)]
+struct BareFacts {
+    /// The facts' names in full and their values, by their names without `ansible_`.
+    facts: BTreeMap<String, (String, Value)>,
+    used: Used,
+}
+
+impl Object for BareFacts {
+    fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
+        let (name, value) = self.facts.get(key.as_str()?)?;
+        note(&self.used, name);
+        Some(value.clone())
+    }
+
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        Enumerator::Values(
+            self.facts
+                .keys()
+                .map(|name| Value::from(name.as_str()))
+                .collect(),
+        )
+    }
+}
+
+fn note(used: &Used, name: &str) {
+    let mut used = used.lock().unwrap_or_else(PoisonError::into_inner);
+    if !used.contains(name) {
+        used.insert(name.to_owned());
+    }
 }
 
 /// A change of a host's variables.
@@ -70,7 +138,8 @@ struct Data {
 }
 
 impl HostState {
-    pub(crate) fn new(ordinal: usize) -> Self {
+    /// `pinned` are the facts of a saved plan, where one is applied.
+    pub(crate) fn new(ordinal: usize, pinned: Option<Arc<PlanFacts>>) -> Self {
         Self {
             ordinal: ordinal as u64,
             facts: RwLock::default(),
@@ -79,6 +148,9 @@ impl HostState {
             record: Mutex::default(),
             left: Mutex::default(),
             groups: AtomicU32::new(0),
+            used: Used::default(),
+            pinned,
+            moved: Mutex::default(),
         }
     }
 
@@ -125,7 +197,10 @@ impl HostState {
     }
 
     pub(crate) fn add_facts(&self, new: impl IntoIterator<Item = (String, Value)>) {
-        let new: Vec<_> = new.into_iter().collect();
+        let new: Vec<_> = new
+            .into_iter()
+            .map(|(name, value)| self.pin(name, value))
+            .collect();
         if let Some(record) = &mut *self.record() {
             let facts = new.iter().cloned();
             record.extend(facts.map(|(name, value)| Change::Fact(name, value)));
@@ -134,6 +209,38 @@ impl HostState {
         facts.pending = None;
         facts.known.extend(new);
         facts.bare = None;
+    }
+
+    /// A fact as the plan has it; where it is another now, and none that changes by itself, that is kept.
+    fn pin(&self, name: String, value: Value) -> (String, Value) {
+        let Some(pinned) = self.pinned.as_ref().and_then(|pinned| pinned.get(&name)) else {
+            return (name, value);
+        };
+        let now = to_json(&value);
+        if now != *pinned && !is_restless(&name) {
+            let moved = format!("`{name}` was {pinned} when the plan was made, and is {now} now");
+            self.moved
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push(moved);
+        }
+        let value = super::content::from_json(pinned);
+        (name, value)
+    }
+
+    /// Pinned facts that are not so any more, each told once.
+    pub(crate) fn take_moved(&self) -> Vec<String> {
+        std::mem::take(&mut *self.moved.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The facts that were looked at.
+    pub(crate) fn used_facts(&self) -> PlanFacts {
+        let used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        let facts = self.facts.read().unwrap_or_else(PoisonError::into_inner);
+        let known = used
+            .iter()
+            .filter_map(|name| Some((name.clone(), to_json(facts.known.get(name)?))));
+        known.collect()
     }
 
     /// `meta: clear_facts`
@@ -235,7 +342,11 @@ impl HostState {
         // While facts are in flight any name of theirs may come to be one.
         match &facts.pending {
             Some(pending) if may_be_a_fact(name) => Some(pending.clone()),
-            _ => facts.known.get(name).cloned().map(Variable::Data),
+            _ => {
+                let fact = facts.known.get(name).cloned()?;
+                note(&self.used, name);
+                Some(Variable::Data(fact))
+            }
         }
     }
 
@@ -247,9 +358,14 @@ impl HostState {
         }
         let Facts { known, bare, .. } = &mut *facts;
         let bare = bare.get_or_insert_with(|| {
-            Value::from_pairs(known.iter().map(|(name, value)| {
-                (name.strip_prefix("ansible_").unwrap_or(name), value.clone())
-            }))
+            let bare = |name: &str| name.strip_prefix("ansible_").unwrap_or(name).to_owned();
+            let facts = known
+                .iter()
+                .map(|(name, value)| (bare(name), (name.clone(), value.clone())));
+            Value::from_object(BareFacts {
+                facts: facts.collect(),
+                used: Arc::clone(&self.used),
+            })
         });
         Variable::Data(bare.clone())
     }

@@ -63,6 +63,10 @@ impl Way {
             Err(Stop::Failed | Stop::Broken) => Err(self.undone(false).await),
             Err(Stop::Unreachable(message)) => Err(HostEnd::Unreachable { message }),
             Err(Stop::Refused(end)) => Err(end),
+            Err(Stop::Stale(message)) => Err(match self.undone(false).await {
+                HostEnd::Failed { undone } => HostEnd::Stale { message, undone },
+                end => end,
+            }),
             Err(Stop::Lost(why)) => {
                 let during = self.host.in_flight();
                 Err(lost(&self.shared, &self.host.name, &why, &during))

@@ -45,6 +45,9 @@ impl Vault {
             }
             Event::HostEnded { end, .. } => self.hide_end(end),
             Event::Warning { text, .. } => self.hide_text(text),
+            Event::FactsUsed { facts, .. } => {
+                facts.values_mut().for_each(|fact| self.mask_json(fact));
+            }
             Event::RunStarted { .. }
             | Event::NoHostsLeft
             | Event::PlayEnded { .. }
@@ -59,6 +62,12 @@ impl Vault {
             | HostEnd::Locked { message }
             | HostEnd::Refused { message, .. }
             | HostEnd::Lost { message } => self.hide_text(message),
+            HostEnd::Stale { message, undone } => {
+                self.hide_text(message);
+                undone
+                    .iter_mut()
+                    .for_each(|undone| self.hide_undone(undone));
+            }
             HostEnd::Failed { undone } | HostEnd::Interrupted { undone } => {
                 undone
                     .iter_mut()

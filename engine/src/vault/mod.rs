@@ -15,7 +15,6 @@ mod secrets;
 use std::{
     borrow::Cow,
     collections::{BTreeSet, HashMap, HashSet},
-    fs::File,
     io::Read,
     path::Path,
     sync::{Arc, Mutex, OnceLock, PoisonError},
@@ -31,6 +30,8 @@ pub use secrets::{
     Asker, DEFAULT_LABEL, Purpose, SecretError, SecretSource, Secrets, VaultId, VaultSecret,
     secrets,
 };
+
+use crate::sources;
 
 use cipher::{Sealed, Shut};
 use envelope::{Damage, Envelope, MAGIC};
@@ -237,7 +238,7 @@ impl Vault {
     #[must_use]
     pub fn is_vault_at(path: &Path) -> bool {
         let mut head = [0; MAGIC.len()];
-        File::open(path).is_ok_and(|mut file| file.read_exact(&mut head).is_ok())
+        sources::open(path).is_ok_and(|mut file| file.read_exact(&mut head).is_ok())
             && Self::is_vault(&head)
     }
 
@@ -330,7 +331,7 @@ impl Vault {
     /// # Errors
     /// Why it cannot be read or opened, at its place.
     pub fn read(&self, path: &Path) -> Result<Arc<Source>, Diagnostic> {
-        match std::fs::read(path) {
+        match sources::read(path) {
             Ok(bytes) => Source::from_bytes(path, self.plain(path, bytes)?),
             // It says why in the words of all files.
             Err(_) => Source::read(path),

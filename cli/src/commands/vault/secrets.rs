@@ -40,6 +40,13 @@ pub(crate) struct VaultFlags {
 }
 
 impl VaultFlags {
+    /// Whether any of them is given.
+    pub(crate) fn is_said(&self) -> bool {
+        !self.vault_ids.is_empty()
+            || !self.vault_password_files.is_empty()
+            || self.ask_vault_password
+    }
+
     /// The vault of a run: the secrets of the flags and of the configuration, got now. Nobody is asked unless a flag or
     /// the configuration says so.
     ///

@@ -115,7 +115,9 @@ impl Adhoc {
             HostEnd::Unreachable { message } | HostEnd::Lost { message } => {
                 ("UNREACHABLE!", message)
             }
-            HostEnd::Locked { message } | HostEnd::Refused { message, .. } => ("FAILED!", message),
+            HostEnd::Locked { message }
+            | HostEnd::Refused { message, .. }
+            | HostEnd::Stale { message, .. } => ("FAILED!", message),
             HostEnd::Done | HostEnd::Failed { .. } | HostEnd::Interrupted { .. } => return,
         };
         if !self.failed.insert(host.to_owned()) {

@@ -53,6 +53,7 @@ impl Order {
                     .collect();
                 shown.push(event.clone());
             }
+            Event::FactsUsed { .. } => {}
             Event::PlaySkipped { .. } | Event::RunStarted { .. } => {
                 self.flush(shown);
                 shown.push(event.clone());

@@ -129,6 +129,7 @@ impl Text {
             Event::Warning { text, .. } => self.warning(text),
             // Ansible goes over it in silence.
             Event::NoHostsLeft
+            | Event::FactsUsed { .. }
             | Event::RunStarted { .. }
             | Event::Connected { .. }
             | Event::PlayEnded { .. }
@@ -398,7 +399,9 @@ impl Text {
             HostEnd::Unreachable { message } | HostEnd::Lost { message } => {
                 ("UNREACHABLE", message)
             }
-            HostEnd::Locked { message } | HostEnd::Refused { message, .. } => ("FAILED", message),
+            HostEnd::Locked { message }
+            | HostEnd::Refused { message, .. }
+            | HostEnd::Stale { message, .. } => ("FAILED", message),
             HostEnd::Done | HostEnd::Failed { .. } | HostEnd::Interrupted { .. } => return,
         };
         if !self.failed.insert(host.to_owned()) {
