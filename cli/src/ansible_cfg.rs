@@ -66,14 +66,10 @@ pub(crate) fn read() -> Reading {
         .filter(|name| name.starts_with("ANSIBLE_"))
         .chain(sources::variables("ANSIBLE_"))
         .collect();
-    let environment = names.into_iter().filter_map(|name| {
-        // What is a secret is asked of this machine whenever it is needed.
-        let value = match name.contains("PASS") {
-            true => env::var(&name).ok()?,
-            false => sources::variable(&name)?,
-        };
-        Some((name, value))
-    });
+    let environment = names
+        .into_iter()
+        .filter_map(|name| Some((sources::variable(&name)?, name)))
+        .map(|(value, name)| (name, value));
     let written = Written { file, cwd, home };
     let mut reading = config::read(written, environment);
     warnings.append(&mut reading.warnings);

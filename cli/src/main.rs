@@ -5,6 +5,7 @@ mod called;
 mod commands;
 mod controller;
 mod count;
+mod digest_key;
 mod error;
 mod flags;
 mod follow;

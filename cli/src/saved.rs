@@ -75,6 +75,28 @@ impl Making {
     }
 }
 
+/// Refuses `-e name=value` where the name says that it is a secret: a plan holds what its command line said.
+///
+/// # Errors
+/// With the name, and what to do instead.
+pub(crate) fn no_secrets(target: &Target) -> Result<()> {
+    let words = target
+        .extra_vars
+        .iter()
+        .filter(|text| !text.starts_with('@'));
+    for word in words.flat_map(|text| text.split_whitespace()) {
+        let name = word.split(['=', ':']).next().unwrap_or_default();
+        let name = name.trim_matches(['{', '"', '\'', ' ']);
+        if word.len() > name.len() && sources::may_be_secret(name) {
+            return Err(Invalid(format!(
+                "`-e {name}=…` would stand in the plan as it is: put it into an encrypted file, and say `-e @FILE` (`fleetctl vault create FILE`)"
+            ))
+            .into());
+        }
+    }
+    Ok(())
+}
+
 /// The words of this call that say what is planned: all but the verb, and but what says where it goes.
 pub(crate) fn words() -> Vec<String> {
     let mut words = std::env::args().skip(2);

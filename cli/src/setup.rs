@@ -295,6 +295,7 @@ impl Setup {
             keep_on_failure: ansible,
             planned: None,
             saved: None,
+            digest_key: None,
             left_alone: std::collections::BTreeSet::new(),
             interrupt: Arc::new(AtomicBool::new(false)),
             no_log: config.no_log(),
@@ -329,6 +330,12 @@ impl Setup {
             config_file: config.file().map(Path::to_owned),
             playbook_dir: self.playbook_dir.clone(),
         })
+    }
+
+    /// The key of the digests of secrets in plans.
+    pub(crate) fn digest_key(&self) -> Result<fleet_wire::DigestKey> {
+        let state = self.places.runs.parent().unwrap_or(Path::new("/"));
+        crate::digest_key::of(self.templar.vault(), state)
     }
 
     /// How many hosts are worked on at the same time.

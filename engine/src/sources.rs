@@ -385,10 +385,20 @@ pub fn variable(name: &str) -> Option<String> {
         return value.clone();
     }
     let value = std::env::var(name).ok();
-    note(Path::new(""), |snapshot, _| {
-        snapshot.environment.insert(name.to_owned(), value.clone());
-    });
+    if !may_be_secret(name) {
+        note(Path::new(""), |snapshot, _| {
+            snapshot.environment.insert(name.to_owned(), value.clone());
+        });
+    }
     value
+}
+
+/// Whether a name says that it stands for a secret: no plan keeps its value.
+#[must_use]
+pub fn may_be_secret(name: &str) -> bool {
+    const TELLING: [&str; 6] = ["pass", "secret", "token", "credential", "private", "key"];
+    let name = name.to_lowercase();
+    TELLING.iter().any(|telling| name.contains(telling))
 }
 
 /// The names of the variables that a kept snapshot has and that begin so.

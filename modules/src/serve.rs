@@ -216,6 +216,7 @@ impl Session {
             Mode::Plan | Mode::Read => Host::plan(),
         };
         host.set_login(login);
+        host.set_digest_key(hello.digest_key);
         let inbox = Rc::new(inbox);
         let spool = (hello.mode == Mode::Apply).then(|| state.clone());
         host.set_contents(Box::new(Spool::new(out.clone(), inbox.clone(), spool)));
@@ -268,6 +269,10 @@ impl Session {
             ToHost::Task(task) => FromHost::Done(Box::new(self.task(&task)?)),
             ToHost::Clear(lane) => {
                 self.stopped.remove(&lane);
+                return Ok(());
+            }
+            ToHost::Handled(handler) => {
+                self.handled(&handler);
                 return Ok(());
             }
             ToHost::Finish(how) => FromHost::Finished(self.finish(how)),
@@ -360,6 +365,13 @@ impl Session {
             self.state.set_pending(&self.pending)
         } else {
             Ok(())
+        }
+    }
+
+    /// Forgets a notification. One that stays on a full disk only makes its handler run once more.
+    fn handled(&mut self, handler: &str) {
+        if self.pending.remove(handler).is_some() && self.mode == Mode::Apply {
+            let _ = self.state.set_pending(&self.pending);
         }
     }
 

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use fleet_tests::{Fleet, Fleetctl};
 
-static FLEET: LazyLock<Fleet> = LazyLock::new(|| Fleet::up(4));
+static FLEET: LazyLock<Fleet> = LazyLock::new(|| Fleet::up(6));
 
 #[test]
 fn handlers_run_once_and_in_the_order_in_which_they_are_written() {
@@ -126,4 +126,30 @@ fn a_handler_that_failed_and_was_kept_stays_pending_until_it_succeeds() {
     ctl.apply(&play, &[]).ended(0).says("pending");
     ctl.apply(&play, &[]).ended(0).keeps_silent_about("pending");
     assert_eq!(FLEET.read("web4", "/srv/order"), "tried\ntried\ntried\n");
+}
+
+#[test]
+fn a_handler_that_waits_for_other_hosts_is_done_with_on_each() {
+    // A command of several hosts waits for them, and so is sent when the controller knows who was notified.
+    let ctl = Fleetctl::on(&FLEET, &["web5", "web6"]);
+    let play = ctl.play(
+        r#"
+  tasks:
+    - copy: {dest: /srv/one, content: "1\n", mode: "0644"}
+      notify: [a command, said here]
+  handlers:
+    - name: a command
+      shell: echo done >> /srv/order
+    - name: said here
+      debug: {msg: said}
+"#,
+    );
+    ctl.apply(&play, &[]).ended(0);
+    ctl.apply(&play, &[])
+        .ended(0)
+        .keeps_silent_about("pending")
+        .says("changed=0 effects=0");
+    for host in ["web5", "web6"] {
+        assert_eq!(FLEET.read(host, "/srv/order"), "done\n");
+    }
 }

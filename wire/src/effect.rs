@@ -1,5 +1,7 @@
 use serde::{Deserialize, Serialize};
 
+use crate::DigestKey;
+
 /// Contents up to this many bytes travel inside an effect, so that the controller can draw the
 /// diff; larger ones are told apart by hash and size alone.
 pub const INLINE_LIMIT: usize = 128 << 10;
@@ -262,13 +264,16 @@ impl Effect {
     }
 
     /// Whether a plan that showed the effects with these digests has shown this one: the very change, or, where
-    /// the plan could only assume what is there now, the same outcome.
+    /// the plan could only assume what is there now, the same outcome. Digests of secrets are compared with their key.
     #[must_use]
-    pub fn is_among(&self, planned: &[String]) -> bool {
+    pub fn is_among(&self, planned: &[String], key: Option<&DigestKey>) -> bool {
         [false, true]
             .map(|assumed| self.digest_as(assumed))
             .iter()
-            .any(|digest| planned.contains(digest))
+            .any(|digest| {
+                planned.contains(digest)
+                    || key.is_some_and(|key| planned.contains(&key.digest(digest)))
+            })
     }
 
     fn digest_as(&self, assumed: bool) -> String {
@@ -325,6 +330,22 @@ impl Effect {
             }
             _ => {}
         }
+    }
+}
+
+impl Effect {
+    /// The same with keyed hashes in the place of those of its contents.
+    #[must_use]
+    pub fn keyed(&self, key: &DigestKey) -> Self {
+        let mut keyed = self.clone();
+        if let What::File { before, after, .. } = &mut keyed.what {
+            for entry in [before, after] {
+                if let Entry::File(_, content) = entry {
+                    content.sha256 = key.digest(&content.sha256);
+                }
+            }
+        }
+        keyed
     }
 }
 
@@ -455,11 +476,11 @@ mod tests {
             secret: false,
         };
         let found = set("4096", "8192", false);
-        assert!(found.is_among(&[set("4096", "8192", false).digest()]));
-        assert!(!found.is_among(&[set("128", "8192", false).digest()]));
-        assert!(found.is_among(&[set("128", "8192", true).digest()]));
-        assert!(!found.is_among(&[set("128", "16384", true).digest()]));
-        assert!(!found.is_among(&[]));
+        assert!(found.is_among(&[set("4096", "8192", false).digest()], None));
+        assert!(!found.is_among(&[set("128", "8192", false).digest()], None));
+        assert!(found.is_among(&[set("128", "8192", true).digest()], None));
+        assert!(!found.is_among(&[set("128", "16384", true).digest()], None));
+        assert!(!found.is_among(&[], None));
     }
 
     #[test]
@@ -490,19 +511,19 @@ mod tests {
             "ann:!:20001:0:99999:7:::",
             false,
         );
-        assert!(next_day.is_among(&[planned.digest()]));
+        assert!(next_day.is_among(&[planned.digest()], None));
         let other = effect(
             "ann:x:1001:1001::/home/ann:/bin/sh",
             "ann:!:20000:0:99999:7:::",
             false,
         );
-        assert!(!other.is_among(&[planned.digest()]));
+        assert!(!other.is_among(&[planned.digest()], None));
         let assumed = effect(
             "ann:x:1000:1000::/home/ann:/bin/sh",
             "ann:!:20000:0:99999:7:::",
             true,
         );
-        assert!(other.is_among(&[assumed.digest()]));
+        assert!(other.is_among(&[assumed.digest()], None));
         let mut told = planned.clone();
         told.conceal();
         assert_eq!(told.digest(), planned.digest());

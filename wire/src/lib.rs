@@ -5,6 +5,7 @@
 
 mod effect;
 mod frame;
+mod key;
 mod message;
 
 pub use effect::{
@@ -12,6 +13,7 @@ pub use effect::{
     What,
 };
 pub use frame::{FRAME_LIMIT, FrameError, decode, encode};
+pub use key::{DigestKey, KEYED};
 pub use message::{
     As, Blob, Finish, FromHost, Hello, Journaled, Json, Locked, Mode, OnlyIf, Outcome, PROTOCOL,
     Ready, Refusal, Status, Task, ToHost, Undone, UndoneEffect, UndoneState,

@@ -1,9 +1,9 @@
 use serde::{Deserialize, Serialize};
 
-use crate::Effect;
+use crate::{DigestKey, Effect};
 
 /// Raised with every change of these types: both ends refuse another number.
-pub const PROTOCOL: u32 = 2;
+pub const PROTOCOL: u32 = 3;
 
 /// A JSON document as text: postcard cannot carry values of no fixed type.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,6 +25,8 @@ pub enum ToHost {
         /// No more parts follow.
         last: bool,
     },
+    /// A handler has run that this host was not told of as a task of its own: one of the controller, or on another host.
+    Handled(String),
     /// The tasks of this lane run again: the controller has seen the failure that stopped it.
     Clear(u32),
     /// Ends the run on this host; answered by [`FromHost::Finished`].
@@ -53,6 +55,8 @@ pub struct Hello {
     pub state_dir: Option<String>,
     /// How long to wait for the host's lock, in milliseconds.
     pub lock_timeout_ms: u64,
+    /// The key of the digests of secrets in the plan that is applied.
+    pub digest_key: Option<DigestKey>,
 }
 
 /// What a conversation is for.

@@ -171,6 +171,7 @@ impl Apply {
         settings.lock_timeout = self.lock_timeout;
         settings.keep_on_failure = self.on_failure == OnFailure::Keep;
         settings.diff = self.diff;
+        settings.digest_key = Some(setup.digest_key()?);
         Ok(settings)
     }
 

@@ -43,11 +43,13 @@ pub(crate) struct Plan {
 impl Plan {
     pub(crate) async fn run(self) -> Result<u8> {
         if self.out.is_some() {
+            saved::no_secrets(&self.target)?;
             sources::record();
         }
         let setup = Setup::read(&self.target, Some(&self.tasks), &self.playbooks)?;
         let name = run_name();
-        let settings = setup.settings(&self.target, Some(&self.tasks))?;
+        let mut settings = setup.settings(&self.target, Some(&self.tasks))?;
+        settings.digest_key = Some(setup.digest_key()?);
         load_tests::check(&setup, settings.clone())?;
         let run = setup.run(&name, Mode::Plan, settings);
         if self.tasks.lists_only() {

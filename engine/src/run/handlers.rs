@@ -81,7 +81,10 @@ impl Host {
             if !self.notified.remove(&key) {
                 return Ok(());
             }
-            return self.one(play, handler).await;
+            self.one(play, handler).await?;
+            self.drain().await?;
+            self.shared.handled(&self.name, &key).await;
+            return Ok(());
         }
         let notified = self.notified.remove(&key);
         let only_if = OnlyIf {

@@ -87,6 +87,7 @@ impl Link {
             run: shared.run.clone(),
             who: settings.who.clone(),
             state_dir: reach.state_dir.clone(),
+            digest_key: settings.digest_key.as_ref().map(|key| key.of(name)),
             lock_timeout_ms: u64::try_from(settings.lock_timeout.as_millis()).unwrap_or(u64::MAX),
         };
         let broken = |problem: transport::ChannelError| unreachable(problem.to_string());

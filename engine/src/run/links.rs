@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use fleet_wire::{Finish, Undone};
+use fleet_wire::{Finish, ToHost, Undone};
 use tokio::sync::Mutex;
 
 use super::{
@@ -79,6 +79,23 @@ impl Links {
         let mut links = Vec::new();
         for slot in slots {
             links.extend(slot.lock().await.take());
+        }
+        links
+    }
+
+    /// The links to a machine that are there.
+    async fn open(&self, name: &str) -> Vec<Arc<Link>> {
+        let slots: Vec<Slot> = {
+            let slots = self
+                .slots
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner);
+            let own = slots.iter().filter(|(key, _)| key.name == name);
+            own.map(|(_, slot)| Arc::clone(slot)).collect()
+        };
+        let mut links = Vec::new();
+        for slot in slots {
+            links.extend(slot.lock().await.clone());
         }
         links
     }
@@ -184,6 +201,14 @@ impl Shared {
             }
         }
         Ok(ended)
+    }
+
+    /// Tells a machine that a handler has run of which it knows only that it was notified.
+    pub(super) async fn handled(&self, name: &str, handler: &str) {
+        for link in self.links.open(name).await {
+            // A link that is gone is noticed by who needs it.
+            let _ = link.send(&ToHost::Handled(handler.to_owned())).await;
+        }
     }
 
     /// Lets a machine's connections go; new ones are made when they are needed.

@@ -45,7 +45,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use fleet_wire::Mode;
+use fleet_wire::{DigestKey, Mode};
 use fleet_yaml::Diagnostic;
 use tokio::sync::mpsc;
 
@@ -115,6 +115,8 @@ pub struct Settings {
     pub planned: Option<Arc<PlannedEffects>>,
     /// Hosts that plays pass over, whatever their patterns say.
     pub left_alone: BTreeSet<String>,
+    /// Makes the digests of secrets in plans, and compares them.
+    pub digest_key: Option<DigestKey>,
     /// The saved plan that is applied.
     pub saved: Option<Arc<SavedPlan>>,
     /// Set when the run is to be interrupted: hosts in flight are finished, no more are started.

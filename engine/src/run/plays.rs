@@ -206,7 +206,9 @@ fn strategy(shared: &Shared, play: &Play) -> Result<Strategy, Diagnostic> {
 async fn close(shared: &Arc<Shared>, roster: Roster) -> BTreeMap<String, HostEnd> {
     if shared.mode == Mode::Plan {
         for host in &roster.seen {
-            let facts = shared.state(host).used_facts();
+            let mut facts = shared.state(host).used_facts();
+            // A secret stays on its host: an apply takes it from there.
+            facts.retain(|_, fact| !shared.templar.vault().hides(fact));
             shared
                 .emit(Event::FactsUsed {
                     host: host.clone(),

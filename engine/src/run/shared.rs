@@ -110,10 +110,35 @@ impl Shared {
         if let Event::TaskEnded(ended) = &mut event {
             ended.digests = ended.effects.iter().map(Effect::digest).collect();
             ended.hide_secrets();
+            let shown = Arc::clone(&ended.effects);
+            self.templar.vault().hide_in(&mut event);
+            self.key_digests(&shown, &mut event);
+        } else {
+            self.templar.vault().hide_in(&mut event);
         }
-        self.templar.vault().hide_in(&mut event);
         // A reader that has gone has nobody left to tell; the run itself goes on.
         let _ = self.events.send(event).await;
+    }
+
+    /// Digests of what holds secrets are of no use to who does not have the key.
+    fn key_digests(&self, shown: &[Effect], event: &mut Event) {
+        let (Event::TaskEnded(ended), Some(key)) = (event, &self.settings.digest_key) else {
+            return;
+        };
+        let hides = |(shown, hidden): (&Effect, &Effect)| hidden.secret || shown != hidden;
+        let hiding: Vec<bool> = shown.iter().zip(ended.effects.iter()).map(hides).collect();
+        if !hiding.contains(&true) {
+            return;
+        }
+        let key = key.of(ended.delegated.as_ref().unwrap_or(&ended.host));
+        let both = ended.effects.iter().zip(ended.digests.iter()).zip(hiding);
+        let (effects, digests): (Vec<Effect>, Vec<String>) = both
+            .map(|((effect, digest), hides)| match hides {
+                true => (effect.keyed(&key), key.digest(digest)),
+                false => (effect.clone(), digest.clone()),
+            })
+            .unzip();
+        (ended.effects, ended.digests) = (effects.into(), digests.into());
     }
 
     pub(crate) fn state(&self, host: &str) -> Arc<HostState> {

@@ -39,6 +39,13 @@ struct Keys {
     counter: [u8; BLOCK],
 }
 
+/// A key of 32 bytes from a password, as slow to make as those of a vault.
+pub(super) fn stretched(password: &[u8], salt: &[u8]) -> Vec<u8> {
+    let mut made = vec![0; KEY];
+    pbkdf2::pbkdf2_hmac::<Sha256>(password, salt, ROUNDS, &mut made);
+    made
+}
+
 impl Keys {
     fn derive(password: &[u8], salt: &[u8]) -> Self {
         let mut made = Zeroizing::new([0; 2 * KEY + BLOCK]);

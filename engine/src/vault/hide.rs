@@ -45,10 +45,8 @@ impl Vault {
             }
             Event::HostEnded { end, .. } => self.hide_end(end),
             Event::Warning { text, .. } => self.hide_text(text),
-            Event::FactsUsed { facts, .. } => {
-                facts.values_mut().for_each(|fact| self.mask_json(fact));
-            }
             Event::RunStarted { .. }
+            | Event::FactsUsed { .. }
             | Event::NoHostsLeft
             | Event::PlayEnded { .. }
             | Event::RunEnded { .. } => {}
@@ -75,6 +73,16 @@ impl Vault {
             }
             HostEnd::Done => {}
         }
+    }
+
+    /// Whether a value holds a secret.
+    pub(crate) fn hides(&self, value: &serde_json::Value) -> bool {
+        if self.masks_nothing() {
+            return false;
+        }
+        let mut masked = value.clone();
+        self.mask_json(&mut masked);
+        masked != *value
     }
 
     fn hide_text(&self, text: &mut String) {

@@ -228,6 +228,18 @@ impl Vault {
         &self.inner.secrets
     }
 
+    /// A key for the digests of secrets, made of the passwords; none where there are none. As slow to guess as they are
+    /// in a vault.
+    #[must_use]
+    pub fn digest_key(&self) -> Option<fleet_wire::DigestKey> {
+        let secrets = &self.inner.secrets;
+        let passwords: Vec<&[u8]> = secrets.iter().map(VaultSecret::password).collect();
+        (!passwords.is_empty()).then(|| {
+            let joined = Zeroizing::new(passwords.join(&0));
+            fleet_wire::DigestKey::new(cipher::stretched(&joined, b"digests of a plan"))
+        })
+    }
+
     /// Whether these bytes begin as a vault does.
     #[must_use]
     pub fn is_vault(bytes: &[u8]) -> bool {

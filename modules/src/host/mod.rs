@@ -9,7 +9,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use fleet_wire::{As, Blob, Content, Effect, Task, UndoClass, UndoneState, What};
+use fleet_wire::{As, Blob, Content, DigestKey, Effect, Task, UndoClass, UndoneState, What};
 
 pub use body::Body;
 pub(crate) use body::hex;
@@ -92,6 +92,8 @@ pub struct Host {
     me: User,
     /// Who logged in, where that is not the helper's own user.
     login: Option<String>,
+    /// The key of the digests of secrets in the plan.
+    digest_key: Option<DigestKey>,
     names: Names,
     units: RefCell<BTreeMap<String, UnitState>>,
     packages: RefCell<Option<BTreeMap<String, String>>>,
@@ -173,6 +175,7 @@ impl Host {
             effects: Vec::new(),
             me,
             login: None,
+            digest_key: None,
             names,
             units: RefCell::default(),
             packages: RefCell::default(),
@@ -187,6 +190,11 @@ impl Host {
     /// Who logged in, where the helper runs through sudo.
     pub fn set_login(&mut self, login: Option<String>) {
         self.login = login;
+    }
+
+    /// The key of the digests of secrets in the plan that is applied.
+    pub fn set_digest_key(&mut self, key: Option<DigestKey>) {
+        self.digest_key = key;
     }
 
     /// Begins a task: from here on the host acts as its user and in its way.
@@ -322,7 +330,7 @@ impl Host {
     /// Refuses an effect that the plan did not show.
     fn allow(&self, effect: &Effect) -> Result<(), Fault> {
         match &self.task.planned {
-            Some(planned) if !self.recording && !effect.is_among(planned) => {
+            Some(planned) if !self.recording && !effect.is_among(planned, self.digest_key.as_ref()) => {
                 Err(Fault::new(format!(
                     "stale: `{}` is not in the plan: the host is not as it was when the plan was made; plan again",
                     effect.summary()
