@@ -16,6 +16,7 @@ fn main() -> ExitCode {
             }
             fleet_modules::serve::serve(io::stdin(), io::stdout(), env::var("SUDO_USER").ok())
         }
+        ["job", dir] => fleet_modules::serve::job(dir.as_ref()),
         ["--version"] => writeln!(
             io::stdout(),
             "fleet-helper {} (protocol {})",

@@ -7,6 +7,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io::{self, BufWriter, Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,7 +21,9 @@ use fleet_wire::{
 };
 use serde_json::{Map, Value};
 
-use crate::host::{Fault, Host, Lock, State, forget_pending, is_run_name, recover, rollback};
+use crate::host::{
+    Fault, Host, Lock, State, forget_pending, is_run_name, recover, rollback, run_job,
+};
 use crate::module::{self, Report};
 use spool::Spool;
 
@@ -341,6 +344,9 @@ impl Session {
         let args: Value = serde_json::from_str(&task.args.0)
             .map_err(|error| Fault::new(format!("the arguments cannot be read: {error}")))?;
         self.host.begin(task)?;
+        if let Some(seconds) = task.background_s {
+            return self.host.start_job(task, seconds);
+        }
         guarded(module.name, || (module.run)(args, &mut self.host))
     }
 
@@ -434,6 +440,20 @@ impl Session {
         }
         self.pending = self.state.pending();
     }
+}
+
+/// Runs a task that was left running, in a process of its own. `dir` has what the task is.
+///
+/// # Errors
+/// When it cannot begin, or what it came to cannot be written.
+pub fn job(dir: &Path) -> io::Result<()> {
+    run_job(dir, |task, host| {
+        let module = module::find(&task.module)
+            .ok_or_else(|| Fault::new(format!("this helper has no module `{}`", task.module)))?;
+        let args: Value = serde_json::from_str(&task.args.0)
+            .map_err(|error| Fault::new(format!("the arguments cannot be read: {error}")))?;
+        guarded(module.name, || (module.run)(args, host))
+    })
 }
 
 fn judge(task: &Task, report: &Report, effects: bool) -> Status {

@@ -3,7 +3,7 @@ use serde::{Deserialize, Serialize};
 use crate::{DigestKey, Effect};
 
 /// Raised with every change of these types: both ends refuse another number.
-pub const PROTOCOL: u32 = 3;
+pub const PROTOCOL: u32 = 4;
 
 /// A JSON document as text: postcard cannot carry values of no fixed type.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -110,6 +110,9 @@ pub struct Task {
     pub planned: Option<Vec<String>>,
     /// Seconds after which the task is stopped; 0 for never.
     pub timeout_s: u32,
+    /// Seconds for which it may go on by itself: it ends at once with the number of its job, and what it does there is not
+    /// undone. None for a task that is waited for.
+    pub background_s: Option<u32>,
 }
 
 /// Whom a task acts as.

@@ -107,6 +107,7 @@ impl Errand {
             only_if: None,
             planned: None,
             timeout_s: 0,
+            background_s: None,
         };
         let (ear, mut heard) = mpsc::unbounded_channel();
         self.link.task(task, None, &ear).await.map_err(lost)?;

@@ -61,6 +61,7 @@ impl Host {
                 .as_ref()
                 .and_then(|planned| planned.of(&self.name, task.id, index)),
             timeout_s: terms.timeout_s,
+            background_s: terms.background_s,
         };
         (frame, content)
     }

@@ -33,6 +33,8 @@ pub(super) async fn pause(
         (None, seconds) => seconds,
     };
     let wait = wait.map(|seconds| Duration::from_secs_f64(seconds.max(0.0)));
+    // What was sent before it is not to wait with it.
+    host.drain().await?;
     let began = Instant::now();
     let mut input = String::new();
     // A plan waits for nobody.

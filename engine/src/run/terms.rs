@@ -27,6 +27,7 @@ pub(super) struct Terms {
     pub(super) ignore_errors: bool,
     pub(super) secret: bool,
     pub(super) timeout_s: u32,
+    pub(super) background_s: Option<u32>,
     pub(super) notify: Vec<String>,
 }
 
@@ -141,16 +142,20 @@ impl Host {
         let limit = limit.filter(|seconds| *seconds > 0.0);
         let poll = self.number(task.poll.as_ref(), scope).await?;
         let timeout = self.number(directives.timeout.as_ref(), scope).await?;
-        if limit.is_some() && poll == Some(0.0) {
-            let text = format!(
-                "{}: `poll: 0` does not leave a task running yet; its end is waited for",
-                task.place()
-            );
-            let host = Some(self.name.clone());
-            self.shared.emit(Event::Warning { host, text }).await;
+        let background = limit.filter(|_| poll == Some(0.0));
+        let about_jobs = background.is_some() || task.action.is_called("async_status");
+        if about_jobs
+            && let Some(node) = scope.get_written("ansible_async_dir")
+            && environment
+                .iter()
+                .all(|(name, _)| name != "ANSIBLE_ASYNC_DIR")
+            && let Some(dir) = self.words(Some(&node), scope).await?
+        {
+            environment.push(("ANSIBLE_ASYNC_DIR".to_owned(), dir));
         }
         // A task that is polled for is one that has so long: nothing waits on the line but its answer.
-        let timeout = [timeout.filter(|seconds| *seconds > 0.0), limit]
+        let waited = limit.filter(|_| background.is_none());
+        let timeout = [timeout.filter(|seconds| *seconds > 0.0), waited]
             .into_iter()
             .flatten()
             .reduce(f64::min);
@@ -168,6 +173,7 @@ impl Host {
                 .await?
                 .unwrap_or(self.shared.settings.no_log),
             timeout_s: timeout.map_or(0, whole),
+            background_s: background.map(whole),
             notify: self.notifications(play, task, scope).await?,
         })
     }

@@ -51,6 +51,9 @@ pub(super) fn judge(shared: &Shared, host: &str, flight: Flight) -> Judged {
             continue;
         }
         let (status, mut result) = item_verdict(shared, &flight, item, outcome);
+        if flight.task.r#async.is_some() && !matches!(status, Status::Unknown | Status::Skipped) {
+            as_job(outcome, &mut result);
+        }
         let label = label(shared, &flight, item, &mut result);
         if let (Some(args), Some(fields)) = (&item.invocation, result.as_object_mut()) {
             fields.insert("invocation".to_owned(), json!({"module_args": args}));
@@ -134,6 +137,20 @@ fn project(shared: &Shared, flight: &Flight, whole: Variable) {
         flight.scope.state.set(name, variable.clone());
         scope = scope.with(name, variable);
     }
+}
+
+/// A task of `async` that was waited for looks like a job that is over, whose file is gone.
+fn as_job(outcome: &Outcome, result: &mut serde_json::Value) {
+    let Some(fields) = result.as_object_mut() else {
+        return;
+    };
+    if fields.contains_key("ansible_job_id") {
+        return;
+    }
+    let id = format!("j{}.{}", outcome.took_us, outcome.id);
+    let file = format!("~/.ansible_async/{id}");
+    let job = json!({"ansible_job_id": id, "started": true, "finished": true, "results_file": file});
+    fields.extend(job.as_object().cloned().unwrap_or_default());
 }
 
 /// What an item is shown as: its label may look at its result.

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use fleet_wire::{As, Blob, Content, DigestKey, Effect, Task, UndoClass, UndoneState, What};
 
+pub use background::run_job;
 pub use body::Body;
 pub(crate) use body::hex;
 pub use connection::{Connection, Endpoint, Tls};
@@ -38,6 +39,7 @@ use process::Process;
 use users::{Identity, Names};
 
 mod accounts;
+mod background;
 mod body;
 mod clock;
 mod command;

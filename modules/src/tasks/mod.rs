@@ -8,6 +8,7 @@ mod apt;
 mod apt_key;
 mod apt_repository;
 mod assemble;
+mod async_status;
 mod authorized_key;
 mod blockinfile;
 mod command;
@@ -79,6 +80,7 @@ pub static MODULES: &[&Module] = &[
     &apt_key::MODULE,
     &apt_repository::MODULE,
     &assemble::MODULE,
+    &async_status::MODULE,
     &authorized_key::MODULE,
     &blockinfile::MODULE,
     &command::MODULE,

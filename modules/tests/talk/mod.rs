@@ -50,6 +50,7 @@ impl<W: Write, R: Read> Talk<W, R> {
             who: "ann@desk".to_owned(),
             state_dir,
             lock_timeout_ms: 0,
+            digest_key: None,
         };
         self.send(&ToHost::Hello(hello));
         let mut line = Vec::new();
@@ -91,6 +92,7 @@ impl<W: Write, R: Read> Talk<W, R> {
             only_if: None,
             planned: None,
             timeout_s: 0,
+            background_s: None,
         }
     }
 
