@@ -12,6 +12,7 @@ use fleet_engine::{
     Diagnostic,
     config::{self, Config},
     event,
+    fact_cache::FactCache,
     inventory::{self, Inventory, Limit, LoadOptions},
     playbook::{BookSettings, Books, Playbook, TagFilter, Vars},
     run::{self, Choice, Run, Settings},
@@ -312,6 +313,7 @@ impl Setup {
                 config::Gathering::Explicit => run::Gathering::Explicit,
                 config::Gathering::Smart => run::Gathering::Smart,
             },
+            fact_cache: self.fact_cache(tasks)?,
             missing_handlers_fail: config.error_on_missing_handler(),
             private_role_vars: config
                 .origin("private_role_vars")
@@ -330,6 +332,31 @@ impl Setup {
             config_file: config.file().map(Path::to_owned),
             playbook_dir: self.playbook_dir.clone(),
         })
+    }
+
+    /// Where facts are kept between runs; with `--flush-cache` those of all hosts are forgotten first.
+    fn fact_cache(&self, tasks: Option<&Tasks>) -> Result<Option<Arc<FactCache>>> {
+        let config = &self.config;
+        if config.fact_caching() != config::FactCaching::Jsonfile {
+            return Ok(None);
+        }
+        let Some(dir) = config.fact_caching_connection() else {
+            let text = "`fact_caching = jsonfile` needs `fact_caching_connection`: the directory of the files";
+            return Err(Invalid(text.to_owned()).into());
+        };
+        let seconds = config.fact_caching_timeout();
+        let cache = FactCache {
+            dir: dir.to_owned(),
+            prefix: config.fact_caching_prefix().to_owned(),
+            timeout: (seconds > 0).then(|| Duration::from_secs(seconds)),
+        };
+        if tasks.is_some_and(|tasks| tasks.flush_cache) {
+            self.inventory
+                .hosts()
+                .for_each(|host| cache.forget(&host.name));
+            cache.forget("localhost");
+        }
+        Ok(Some(Arc::new(cache)))
     }
 
     /// The key of the digests of secrets in plans.

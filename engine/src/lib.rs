@@ -6,6 +6,7 @@ pub mod config;
 pub mod event;
 pub mod external;
 pub mod extra_vars;
+pub mod fact_cache;
 pub mod inventory;
 pub mod manual;
 pub mod plan;

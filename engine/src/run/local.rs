@@ -237,6 +237,7 @@ async fn set_fact(
     scope: &HostScope,
 ) -> Result<Done, Unfit> {
     let mut facts = serde_json::Map::new();
+    let cacheable = host.flag(arguments.get("cacheable"), scope).await? == Some(true);
     for (name, node) in arguments {
         if name == "cacheable" {
             continue;
@@ -250,6 +251,9 @@ async fn set_fact(
         match host.value(node, scope).await? {
             Settled::Known(value) => {
                 facts.insert(name.clone(), to_json(&value));
+                if cacheable {
+                    scope.state.add_facts([(name.clone(), value.clone())]);
+                }
                 scope.state.set(name, Variable::Data(value));
             }
             Settled::Unknown(_) => {

@@ -66,6 +66,9 @@ impl Host {
             "clear_facts" => {
                 self.drain().await?;
                 scope.state.clear_facts();
+                if let Some(cache) = &self.shared.settings.fact_cache {
+                    cache.forget(&self.name);
+                }
                 Ok(())
             }
             "clear_host_errors" => {

@@ -51,6 +51,7 @@ use tokio::sync::mpsc;
 
 use crate::{
     event::{Event, HostEnd, Strategy},
+    fact_cache::FactCache,
     inventory::{Inventory, Limit},
     playbook::{Books, Play, Playbook, TagFilter, Vars},
     secret::Secret,
@@ -133,6 +134,8 @@ pub struct Settings {
     pub missing_handlers_fail: bool,
     /// Whether plays gather facts that do not say so.
     pub gathering: Gathering,
+    /// Where facts are kept between runs.
+    pub fact_cache: Option<Arc<FactCache>>,
     /// Whether variables of roles are seen by their own tasks alone, where somebody has said so.
     pub private_role_vars: Option<bool>,
     /// `--start-at-task`

@@ -159,7 +159,10 @@ async fn batch(
         };
         set.spawn(async move {
             let name = way.host.name.clone();
-            (name, way.go().await)
+            let shared = Arc::clone(&way.shared);
+            let gone = way.go().await;
+            shared.keep_facts(&name).await;
+            (name, gone)
         });
     }
     while let Some(joined) = set.join_next().await {

@@ -147,8 +147,49 @@ impl Shared {
         Arc::clone(hosts.entry(host.to_owned()).or_insert_with(|| {
             let saved = self.settings.saved.as_ref();
             let pinned = saved.and_then(|saved| saved.facts.get(host)).cloned();
-            Arc::new(HostState::new(next, pinned))
+            let state = HostState::new(next, pinned);
+            self.recall(host, &state);
+            Arc::new(state)
         }))
+    }
+
+    /// Takes in what is kept of a host from earlier runs.
+    fn recall(&self, host: &str, state: &HostState) {
+        let Some(cache) = &self.settings.fact_cache else {
+            return;
+        };
+        match cache.get(host) {
+            Ok(facts) => {
+                let facts = facts.into_iter().flatten();
+                state.add_facts(
+                    facts.map(|(name, value)| (name, super::content::from_json(&value))),
+                );
+                state.facts_are_kept();
+            }
+            Err(text) => {
+                let host = Some(host.to_owned());
+                // Where nobody reads fast enough a warning is not worth waiting for.
+                let _ = self.events.try_send(Event::Warning { host, text });
+            }
+        }
+    }
+
+    /// Keeps what is known of a host for later runs, where there is something new.
+    pub(crate) async fn keep_facts(&self, host: &str) {
+        let Some(cache) = &self.settings.fact_cache else {
+            return;
+        };
+        let Some(facts) = self.state(host).new_facts() else {
+            return;
+        };
+        if let Err(problem) = cache.set(host, &facts) {
+            let text = format!(
+                "its facts cannot be kept in {}: {problem}",
+                cache.dir.display()
+            );
+            let host = Some(host.to_owned());
+            self.emit(Event::Warning { host, text }).await;
+        }
     }
 
     /// The hosts and groups as they are now.

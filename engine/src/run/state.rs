@@ -118,6 +118,8 @@ struct Facts {
     bare: Option<Value>,
     /// A `setup` is in flight; every fact stands for it.
     pending: Option<Variable>,
+    /// Some are not kept for later runs yet.
+    new: bool,
 }
 
 /// The names that `setup`, `service_facts`, `package_facts`, `mount_facts` and `getent` give to what they find.
@@ -207,8 +209,25 @@ impl HostState {
         }
         let mut facts = self.facts_mut();
         facts.pending = None;
+        facts.new |= !new.is_empty();
         facts.known.extend(new);
         facts.bare = None;
+    }
+
+    /// All facts are kept for later runs.
+    pub(crate) fn facts_are_kept(&self) {
+        self.facts_mut().new = false;
+    }
+
+    /// All facts, where some are not kept yet; from here on they are.
+    pub(crate) fn new_facts(&self) -> Option<PlanFacts> {
+        let mut facts = self.facts_mut();
+        std::mem::take(&mut facts.new).then(|| {
+            let known = facts.known.iter();
+            known
+                .map(|(name, value)| (name.clone(), to_json(value)))
+                .collect()
+        })
     }
 
     /// A fact as the plan has it; where it is another now, and none that changes by itself, that is kept.

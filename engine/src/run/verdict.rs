@@ -149,7 +149,8 @@ fn as_job(outcome: &Outcome, result: &mut serde_json::Value) {
     }
     let id = format!("j{}.{}", outcome.took_us, outcome.id);
     let file = format!("~/.ansible_async/{id}");
-    let job = json!({"ansible_job_id": id, "started": true, "finished": true, "results_file": file});
+    let job =
+        json!({"ansible_job_id": id, "started": true, "finished": true, "results_file": file});
     fields.extend(job.as_object().cloned().unwrap_or_default());
 }
 
