@@ -67,6 +67,7 @@ pub(crate) struct Setup {
     pub(crate) extra_vars: Arc<Vars>,
     pub(crate) limit: Option<Limit>,
     sources: Vec<String>,
+    options: LoadOptions,
     playbook_dir: PathBuf,
 }
 
@@ -205,6 +206,7 @@ impl Setup {
                 extra_vars,
                 limit,
                 sources,
+                options,
                 playbook_dir: place::absolute_dir(dirs.first()),
             }),
             _ => Err(Mistakes(mistakes).into()),
@@ -313,6 +315,7 @@ impl Setup {
                 config::Gathering::Explicit => run::Gathering::Explicit,
                 config::Gathering::Smart => run::Gathering::Smart,
             },
+            read_inventory: Some(self.read_inventory()),
             fact_cache: self.fact_cache(tasks)?,
             missing_handlers_fail: config.error_on_missing_handler(),
             private_role_vars: config
@@ -332,6 +335,12 @@ impl Setup {
             config_file: config.file().map(Path::to_owned),
             playbook_dir: self.playbook_dir.clone(),
         })
+    }
+
+    /// Reads the inventory once more, as it was read for this setup.
+    fn read_inventory(&self) -> run::ReadInventory {
+        let (sources, options) = (self.sources.clone(), self.options.clone());
+        Arc::new(move || Inventory::load(&sources, &options).map(|(inventory, _)| inventory))
     }
 
     /// Where facts are kept between runs; with `--flush-cache` those of all hosts are forgotten first.

@@ -84,11 +84,14 @@ impl Host {
             }
             "noop" => Ok(()),
             "refresh_inventory" => {
-                let message = "`meta: refresh_inventory` is not supported yet: add hosts with `add_host`, or \
-                               begin another run"
-                    .to_owned();
-                let unfit = super::dispatch::Unfit::Problem(message);
-                self.unfit(task, &scope, &info, unfit).await
+                self.drain().await?;
+                match self.shared.refresh_inventory() {
+                    Ok(()) => Ok(()),
+                    Err(problems) => {
+                        let unfit = super::include::unread(&problems);
+                        self.unfit(task, &scope, &info, unfit).await
+                    }
+                }
             }
             other => {
                 let unfit = super::dispatch::Unfit::Problem(format!(

@@ -134,6 +134,8 @@ pub struct Settings {
     pub missing_handlers_fail: bool,
     /// Whether plays gather facts that do not say so.
     pub gathering: Gathering,
+    /// Reads the inventory's sources anew (`meta: refresh_inventory`).
+    pub read_inventory: Option<ReadInventory>,
     /// Where facts are kept between runs.
     pub fact_cache: Option<Arc<FactCache>>,
     /// Whether variables of roles are seen by their own tasks alone, where somebody has said so.
@@ -164,6 +166,9 @@ pub struct Settings {
 
 /// Asks a person a question; none where there is no answer.
 pub type Ask = Arc<dyn Fn(&str, bool) -> Option<String> + Send + Sync>;
+
+/// Reads an inventory.
+pub type ReadInventory = Arc<dyn Fn() -> Result<Inventory, Vec<Diagnostic>> + Send + Sync>;
 
 /// Whether a task is to be run.
 pub type Step = Arc<dyn Fn(&str, &str) -> bool + Send + Sync>;

@@ -72,7 +72,7 @@ pub(super) async fn add_host(
         vars,
     };
     host.shared
-        .change_inventory(|inventory| inventory.add_hosts([new]))
+        .change_inventory(move |inventory| inventory.add_hosts([new.clone()]))
         .map_err(|problems| unchanged(&problems))?;
     Ok(Done {
         status: if is_new { Status::Changed } else { Status::Ok },
@@ -107,7 +107,10 @@ pub(super) async fn group_by(
     if is_new {
         let members = [(host.name.clone(), group.clone())];
         host.shared
-            .change_inventory(|inventory| inventory.group_by(&members, &parents))
+            .change_inventory({
+                let parents = parents.clone();
+                move |inventory| inventory.group_by(&members, &parents)
+            })
             .map_err(|problems| unchanged(&problems))?;
     }
     Ok(Done {

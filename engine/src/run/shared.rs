@@ -50,6 +50,8 @@ pub(crate) struct Shared {
     /// `meta: clear_host_errors` was met: failed hosts are back from the next play on.
     pub(super) errors_cleared: AtomicBool,
     inventory: RwLock<Arc<Inventory>>,
+    /// What this run has changed in the inventory, in order.
+    changes: Mutex<Vec<Change>>,
     turns: Mutex<HashMap<usize, Arc<Semaphore>>>,
     hosts: Mutex<HashMap<String, Arc<HostState>>>,
     layers: Mutex<HashMap<String, Arc<[Layer]>>>,
@@ -63,6 +65,9 @@ impl std::fmt::Debug for Shared {
             .finish_non_exhaustive()
     }
 }
+
+/// A change of the inventory.
+type Change = Box<dyn Fn(&mut Inventory) -> Result<(), Vec<Diagnostic>> + Send + Sync>;
 
 /// Where a host's names are looked for.
 #[derive(Clone, Copy, Default)]
@@ -90,6 +95,7 @@ impl Shared {
             mode: run.mode,
             settings: run.settings,
             inventory: RwLock::new(run.inventory),
+            changes: Mutex::default(),
             playbooks: run.playbooks,
             books: run.books,
             templar: run.templar,
@@ -202,19 +208,40 @@ impl Shared {
         )
     }
 
-    /// Changes the hosts and groups, for all hosts from here on.
+    /// Changes the hosts and groups, for all hosts from here on, and again when the sources are read anew.
     ///
     /// # Errors
     /// As the change says; nothing is changed then.
     pub(crate) fn change_inventory(
         &self,
-        change: impl FnOnce(&mut Inventory) -> Result<(), Vec<Diagnostic>>,
+        change: impl Fn(&mut Inventory) -> Result<(), Vec<Diagnostic>> + Send + Sync + 'static,
     ) -> Result<(), Vec<Diagnostic>> {
         let mut inventory = self
             .inventory
             .write()
             .unwrap_or_else(PoisonError::into_inner);
         change(Arc::make_mut(&mut inventory))?;
+        lock(&self.changes).push(Box::new(change));
+        lock(&self.layers).clear();
+        Ok(())
+    }
+
+    /// Reads the inventory's sources anew, and makes the changes of this run in it once more.
+    ///
+    /// # Errors
+    /// What is wrong with the sources; the inventory stays what it was then.
+    pub(crate) fn refresh_inventory(&self) -> Result<(), Vec<Diagnostic>> {
+        let Some(read) = &self.settings.read_inventory else {
+            return Ok(());
+        };
+        let mut fresh = read()?;
+        for change in lock(&self.changes).iter() {
+            change(&mut fresh)?;
+        }
+        *self
+            .inventory
+            .write()
+            .unwrap_or_else(PoisonError::into_inner) = Arc::new(fresh);
         lock(&self.layers).clear();
         Ok(())
     }
