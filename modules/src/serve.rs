@@ -22,10 +22,13 @@ use fleet_wire::{
 use serde_json::{Map, Value};
 
 use crate::host::{
-    Fault, Host, Lock, State, forget_pending, is_run_name, recover, rollback, run_job,
+    Fault, Host, Lock, State, forget_pending, is_run_name, recover, rollback, rollback_one, run_job,
 };
 use crate::module::{self, Report};
 use spool::Spool;
+
+/// What stands in the names of journals of a run behind its first: `RUN_again1`.
+const AGAIN: &str = "again";
 
 mod fit;
 mod spool;
@@ -154,6 +157,8 @@ struct Session {
     mode: Mode,
     state: State,
     run: String,
+    /// Journals of the same run from conversations before this one, oldest first.
+    earlier: Vec<String>,
     /// Dropped with the session, or when the run has ended.
     lock: Option<Lock>,
     inbox: Rc<Inbox>,
@@ -190,6 +195,7 @@ impl Session {
         let mut state = State::at(hello.state_dir.as_deref());
         let (mut lock, mut recovered) = (None, Vec::new());
         let mut run = hello.run.clone();
+        let mut earlier = Vec::new();
         if hello.mode == Mode::Apply {
             // Out of the login session, whose end must not end an undo. It fails where this leads a group already.
             let _ = rustix::process::setsid();
@@ -211,6 +217,11 @@ impl Session {
                     .map_err(|fault| Refusal::Unfit(fault.message))?;
                 recovered = recover(&state).map_err(Refusal::Unrecovered)?;
                 state.prune();
+                // A conversation of the run was here before, and ended: this one goes on behind it.
+                earlier = state.journals_of(&hello.run);
+                if !earlier.is_empty() {
+                    run = format!("{run}_{AGAIN}{}", earlier.len());
+                }
             }
         }
         let pending = state.pending();
@@ -240,6 +251,7 @@ impl Session {
             mode: hello.mode,
             state,
             run,
+            earlier,
             lock,
             inbox,
             out: out.clone(),
@@ -400,6 +412,11 @@ impl Session {
 
     fn undo(&mut self) -> Undone {
         let mut undone = self.host.undo();
+        for earlier in std::mem::take(&mut self.earlier).iter().rev() {
+            let own = rollback_one(&self.state, earlier);
+            undone.state = undone.state.worse(own.state);
+            undone.effects.extend(own.effects);
+        }
         undone.run.clone_from(&self.run);
         self.forget(&mut undone);
         self.finished = true;

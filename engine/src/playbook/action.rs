@@ -119,11 +119,13 @@ pub enum LocalAction {
     Template,
     /// Checks arguments against a specification.
     ValidateArgumentSpec,
+    /// Waits until the host can be reached.
+    WaitForConnection,
 }
 
 impl LocalAction {
     /// Every such module.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::AddHost,
         Self::Assert,
         Self::Copy,
@@ -137,6 +139,7 @@ impl LocalAction {
         Self::SetStats,
         Self::Template,
         Self::ValidateArgumentSpec,
+        Self::WaitForConnection,
     ];
 
     /// The module's name.
@@ -156,6 +159,7 @@ impl LocalAction {
             Self::SetFact => "set_fact",
             Self::Template => "template",
             Self::ValidateArgumentSpec => "validate_argument_spec",
+            Self::WaitForConnection => "wait_for_connection",
         }
     }
 
@@ -169,7 +173,7 @@ impl LocalAction {
 
     /// Whether other hosts can tell that it has been done.
     pub(crate) fn is_seen_by_others(self) -> bool {
-        matches!(self, Self::Pause | Self::GroupBy)
+        matches!(self, Self::Pause | Self::GroupBy | Self::WaitForConnection)
     }
 
     /// Every such module's name.
@@ -209,6 +213,10 @@ impl LocalAction {
                 "Puts the host into a group that is named by what is known of it, for the rest of the run."
             }
             Self::Pause => "Waits for a time, or for a person at the terminal.",
+            Self::WaitForConnection => {
+                "Waits until the host can be reached and works. The changes that the run has made so far stay, whatever becomes \
+                 of the connection; a later failure undoes them, too."
+            }
             Self::SetStats => "Keeps values for the end of the run, where they are shown.",
             Self::Assert => "Fails the host where a condition does not hold.",
             Self::Copy => {
@@ -251,6 +259,7 @@ impl LocalAction {
             Self::SetFact => None,
             Self::Template => Some(parameters::TEMPLATE),
             Self::ValidateArgumentSpec => Some(parameters::VALIDATE_ARGUMENT_SPEC),
+            Self::WaitForConnection => Some(parameters::WAIT_FOR_CONNECTION),
         }
     }
 }

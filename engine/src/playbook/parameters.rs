@@ -75,6 +75,22 @@ pub(super) const PAUSE: &[Parameter] = &[
     Parameter::new("echo", "yes or no", "Whether what is typed is shown.").default("true"),
 ];
 
+pub(super) const WAIT_FOR_CONNECTION: &[Parameter] = &[
+    Parameter::new(
+        "delay",
+        "number",
+        "Seconds to wait before the first attempt.",
+    )
+    .default("0"),
+    Parameter::new("timeout", "number", "Seconds after which the task fails.").default("600"),
+    Parameter::new("sleep", "number", "Seconds between attempts.").default("1"),
+    Parameter::new(
+        "connect_timeout",
+        "number",
+        "Taken for Ansible's sake: `ansible_ssh_timeout` says how long one attempt may take.",
+    ),
+];
+
 pub(super) const SET_STATS: &[Parameter] = &[
     Parameter::new("data", "mapping", "The values by their names.").required(),
     Parameter::new("per_host", "yes or no", "Each host has its own.").default("false"),

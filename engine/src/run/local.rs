@@ -7,7 +7,7 @@ use minijinja::Value;
 use serde_json::json;
 
 use super::{
-    argument_spec,
+    argument_spec, back_again,
     content::to_json,
     dispatch::{PlayContext, Settled, Unfit},
     host::Host,
@@ -58,6 +58,7 @@ pub(super) async fn act(
         LocalAction::SetFact => set_fact(host, arguments, scope).await,
         LocalAction::AddHost => new_hosts::add_host(host, arguments, scope).await,
         LocalAction::GroupBy => new_hosts::group_by(host, arguments, scope).await,
+        LocalAction::WaitForConnection => back_again::wait(host, arguments, scope).await,
         LocalAction::Pause => pause::pause(host, arguments, scope).await,
         LocalAction::SetStats => set_stats(host, arguments, scope).await,
         LocalAction::ValidateArgumentSpec => argument_spec::validate(host, arguments, scope).await,

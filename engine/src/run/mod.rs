@@ -1,6 +1,7 @@
 //! A run: a playbook over an inventory, planned or applied.
 
 mod argument_spec;
+mod back_again;
 mod batch;
 mod choice;
 mod connection;

@@ -9,6 +9,7 @@ use serde_json::json;
 use tokio::sync::Semaphore;
 
 use super::{
+    back_again,
     content::from_json,
     dispatch::{Call, PlayContext, Prepared, Unfit, Work, done},
     fetch::{self, Fetch},
@@ -41,6 +42,7 @@ impl Host {
             || task.directives.throttle.is_some()
             || task.directives.delegate_to.is_some()
             || is_fetch(task)
+            || is_reboot(task)
             || control.is_some_and(between)
     }
 
@@ -278,9 +280,20 @@ impl Host {
             .unwrap_or_else(|| self.name.clone());
         let (terms, delegate) = (prepared.terms.clone(), prepared.delegate.clone());
         let fetch = Fetch::of(&prepared.work, &name, &play.play.dir)?;
+        let args = match &prepared.work {
+            Work::Calls(calls) if is_reboot(task) && !plans => {
+                calls.first().map(|call| call.args.clone())
+            }
+            _ => None,
+        };
         let mut outcome = self
             .turn_of(play, task, flight, index, scope, prepared)
             .await?;
+        if let Some(args) = args
+            && outcome.status == Status::Changed
+        {
+            return self.rebooted(&name, &args, &outcome).await;
+        }
         let Some(mut fetch) = fetch else {
             return Ok(outcome);
         };
@@ -401,6 +414,10 @@ impl Host {
         };
         (outcome, scope)
     }
+}
+
+fn is_reboot(task: &Task) -> bool {
+    matches!(&task.action, Action::Module { module, .. } if module.name == back_again::REBOOT)
 }
 
 fn is_fetch(task: &Task) -> bool {

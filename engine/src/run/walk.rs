@@ -462,7 +462,7 @@ fn is_seen_by_others(task: &Task) -> bool {
     match &task.action {
         Action::Module { module, .. } => match module.name {
             "command" | "shell" | "raw" | "script" | "expect" => !quiet,
-            "service" | "systemd" | "uri" | "wait_for" => true,
+            "service" | "systemd" | "uri" | "wait_for" | "reboot" => true,
             _ => false,
         },
         Action::Local { action, .. } => action.is_seen_by_others(),

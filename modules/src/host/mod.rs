@@ -28,7 +28,7 @@ pub use settings::Setting;
 pub(crate) use settings::unescaped;
 pub use state::{Lock, State, is_run_name};
 pub(crate) use undo::forget_pending;
-pub use undo::{recover, rollback};
+pub use undo::{recover, rollback, rollback_one};
 pub use units::UnitState;
 pub use unpacked::{Member, MemberKind, Unpacked};
 pub use users::User;

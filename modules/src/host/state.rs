@@ -230,6 +230,16 @@ impl State {
             .unwrap_or_default()
     }
 
+    /// The journals of a run by its own conversations that ended and stayed, oldest first.
+    #[must_use]
+    pub fn journals_of(&self, run: &str) -> Vec<String> {
+        let again = format!("{run}_again");
+        let mut found: Vec<String> = self.runs();
+        found.retain(|name| name == run || name.starts_with(&again));
+        found.sort_by_key(|name| (name.len(), name.clone()));
+        found
+    }
+
     /// An unlinked file for content that is too large for memory.
     pub(crate) fn spool(&self) -> io::Result<File> {
         let dir = &self.dir;

@@ -65,6 +65,12 @@ pub fn rollback(state: &State, run: &str) -> Undone {
     undone
 }
 
+/// Undoes what one journal holds, and ends it.
+#[must_use]
+pub fn rollback_one(state: &State, run: &str) -> Undone {
+    one(state, run)
+}
+
 fn one(state: &State, run: &str) -> Undone {
     match undo(state, run) {
         Ok((mut undone, mut lines)) => {

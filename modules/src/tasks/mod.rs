@@ -51,6 +51,7 @@ mod pam_limits;
 mod ping;
 mod pip;
 mod raw;
+mod reboot;
 mod replace;
 mod script;
 mod seboolean;
@@ -125,6 +126,7 @@ pub static MODULES: &[&Module] = &[
     &ping::MODULE,
     &pip::MODULE,
     &raw::MODULE,
+    &reboot::MODULE,
     &replace::MODULE,
     &script::MODULE,
     &seboolean::MODULE,
