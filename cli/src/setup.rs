@@ -15,7 +15,7 @@ use fleet_engine::{
     fact_cache::FactCache,
     inventory::{self, Inventory, Limit, LoadOptions},
     playbook::{BookSettings, Books, Playbook, TagFilter, Vars},
-    run::{self, Choice, Run, Settings},
+    run::{self, BecomeWay, Choice, Run, Settings},
     secret::Secret,
     template::{Templar, TemplateSettings},
     transport,
@@ -226,12 +226,12 @@ impl Setup {
             .become_method
             .as_deref()
             .unwrap_or_else(|| config.become_method());
-        if !matches!(method, "sudo" | "ansible.builtin.sudo") {
+        let Some(known) = transport::Method::named(method) else {
             return Err(Invalid(format!(
-                "`{method}` is no way to become another user here: `sudo` is"
+                "`{method}` is no way to become another user here: `sudo` and `su` are"
             ))
             .into());
-        }
+        };
         if target.ask_pass || target.connection_password_file.is_some() {
             return Err(Invalid(
                 "fleetctl never types an ssh password: log in with a key (`--private-key`)"
@@ -240,7 +240,7 @@ impl Setup {
             .into());
         }
         let become_user = target.become_user.clone().or_else(|| {
-            let own = config.become_user_by("sudo");
+            let own = config.become_user_by(known.name());
             (own != "root").then(|| own.to_owned())
         });
         let timeout = target
@@ -268,6 +268,16 @@ impl Setup {
                 .or_else(|| config.remote_user().map(str::to_owned)),
             r#become: target.r#become || config.r#become(),
             become_user,
+            become_method: Some(method.to_owned()),
+            become_ways: ["sudo", "su"]
+                .map(|method| {
+                    let way = BecomeWay {
+                        exe: config.become_exe_by(method).map(str::to_owned),
+                        flags: config.become_flags_by(method).map(str::to_owned),
+                    };
+                    (method, way)
+                })
+                .into(),
             become_password: become_password(target, config)?,
             connection: target.connection.clone().or_else(|| {
                 let own = config.transport();

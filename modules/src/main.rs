@@ -4,6 +4,12 @@ use std::env;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
+/// Who logged in, where that is another than this helper's user.
+fn login() -> Option<String> {
+    let set = ["SUDO_USER", "FLEETCTL_LOGIN"];
+    set.iter().find_map(|name| env::var(name).ok())
+}
+
 fn main() -> ExitCode {
     // A panic is told to the controller as a failed task; a line on standard error would only confuse it.
     std::panic::set_hook(Box::new(|_| {}));
@@ -14,7 +20,7 @@ fn main() -> ExitCode {
             if let Ok(own) = env::current_exe() {
                 fleet_modules::versions::sweep(&own);
             }
-            fleet_modules::serve::serve(io::stdin(), io::stdout(), env::var("SUDO_USER").ok())
+            fleet_modules::serve::serve(io::stdin(), io::stdout(), login())
         }
         ["job", dir] => fleet_modules::serve::job(dir.as_ref()),
         ["--version"] => writeln!(

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use fleet_tests::{Fleet, Fleetctl};
 
-static FLEET: LazyLock<Fleet> = LazyLock::new(|| Fleet::up(4));
+static FLEET: LazyLock<Fleet> = LazyLock::new(|| Fleet::up(5));
 
 fn owner_and_mode(host: &str, path: &str) -> String {
     FLEET
@@ -120,4 +120,48 @@ fn sudo_may_ask_for_a_password() {
     ctl.apply(&play, &["--become-password-file", &right])
         .ended(0);
     assert_eq!(owner_and_mode("web4", "/srv/asked"), "root:root 600");
+}
+
+#[test]
+fn where_there_is_no_sudo_su_does_with_roots_password() {
+    let ctl = Fleetctl::on(&FLEET, &["web5"]);
+    FLEET
+        .sh(
+            "web5",
+            "rm /usr/bin/sudo && echo 'root:a root of its own' | chpasswd",
+        )
+        .ended(0);
+    let play = ctl.write(
+        "su.yml",
+        r#"- hosts: web
+  gather_facts: false
+  become: true
+  become_method: su
+  tasks:
+    - copy: {dest: /srv/roots, content: "all\n", mode: "0600"}
+    - become_user: www-data
+      command: id -un
+      register: who
+    - become: false
+      command: id -un
+      register: me
+    - assert: {that: [who.stdout == 'www-data', me.stdout == 'ops']}
+"#,
+    );
+    ctl.apply(&play, &[])
+        .ended(3)
+        .says("needs a password to become root; give it with -K");
+    let right = ["-e", "ansible_become_password='a root of its own'"];
+    ctl.apply(&play, &["-e", "ansible_become_password=wrong"])
+        .ended(3)
+        .says("refuses the password for becoming root");
+    ctl.apply(&play, &right).ended(0);
+    assert_eq!(owner_and_mode("web5", "/srv/roots"), "root:root 600");
+    ctl.run(
+        ["rollback", "last"]
+            .iter()
+            .chain(&right)
+            .map(|word| (*word).to_owned()),
+    )
+    .ended(0);
 }

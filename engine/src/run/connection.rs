@@ -7,7 +7,7 @@ use crate::{
     playbook::Directives,
     secret::Secret,
     template::{Evaluated, is_omit},
-    transport::{Address, Become, HostKeys, Kind},
+    transport::{Address, Become, HostKeys, Kind, Method},
     variables::{Scope, Variable},
 };
 
@@ -102,27 +102,52 @@ pub(crate) fn reach(
             Some("accept-new") => HostKeys::AcceptNew,
             _ => settings.host_keys,
         };
-    let flags = words(text(&["ansible_become_flags", "ansible_sudo_flags"])?)?;
+    let method = match text(&["ansible_become_method"])? {
+        Some(method) => Some(method),
+        None => keyword(directives.and_then(|d| d.become_method.as_ref()))?
+            .or_else(|| settings.become_method.clone()),
+    };
+    let method = match method.as_deref() {
+        None => Method::default(),
+        Some(name) => match Method::named(name) {
+            Some(method) => method,
+            None if !needs_root => Method::default(),
+            None => {
+                return Err(format!(
+                    "become_method: `{name}` is not supported; `sudo` and `su` are"
+                ));
+            }
+        },
+    };
+    let way = settings.become_ways.get(method.name());
+    let way = way.cloned().unwrap_or_default();
+    let of = |what: &str| format!("ansible_{}_{what}", method.name());
+    let flags = match text(&["ansible_become_flags", &of("flags")])? {
+        Some(flags) => Some(flags),
+        None => {
+            keyword(directives.and_then(|d| d.become_flags.as_ref()))?.or_else(|| way.flags.clone())
+        }
+    };
+    let flags = words(flags)?;
     let r#become = needs_root.then_some(Become {
+        method,
         user: "root".to_owned(),
         password: match text(&[
             "ansible_become_password",
             "ansible_become_pass",
-            "ansible_sudo_pass",
+            &of("pass"),
         ])? {
             Some(password) => Some(Secret::new(password)),
             None => settings.become_password.clone(),
         },
         flags,
-        exe: text(&["ansible_become_exe", "ansible_sudo_exe"])?,
+        exe: match text(&["ansible_become_exe", &of("exe")])? {
+            Some(exe) => Some(exe),
+            None => {
+                keyword(directives.and_then(|d| d.become_exe.as_ref()))?.or_else(|| way.exe.clone())
+            }
+        },
     });
-    if let (true, Some(method)) = (needs_root, text(&["ansible_become_method"])?)
-        && method != "sudo"
-    {
-        return Err(format!(
-            "ansible_become_method: `{method}` is not supported; `sudo` is"
-        ));
-    }
     Ok(Reach {
         address,
         r#become,

@@ -163,7 +163,13 @@ fn reached_by(shared: &Shared, name: &str) -> Option<Arc<Play>> {
     };
     let says_how = |play: &&Arc<Play>| {
         let connection = &play.connection;
-        connection.kind.is_some() || connection.port.is_some() || connection.user.is_some()
+        let own = &play.directives;
+        connection.kind.is_some()
+            || connection.port.is_some()
+            || connection.user.is_some()
+            || own.become_method.is_some()
+            || own.become_exe.is_some()
+            || own.become_flags.is_some()
     };
     let is_for = |play: &&Arc<Play>| {
         choice

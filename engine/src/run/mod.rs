@@ -85,6 +85,10 @@ pub struct Settings {
     pub r#become: bool,
     /// `--become-user`
     pub become_user: Option<String>,
+    /// `--become-method`
+    pub become_method: Option<String>,
+    /// What the configuration says of `sudo` and `su`.
+    pub become_ways: BTreeMap<&'static str, BecomeWay>,
     /// `-K`
     pub become_password: Option<Secret>,
     /// `-c`
@@ -197,6 +201,15 @@ impl Settings {
             _ => PathBuf::from(path),
         }
     }
+}
+
+/// What the configuration says of a program that makes another user of one.
+#[derive(Clone, Debug, Default)]
+pub struct BecomeWay {
+    /// The program to run in its place.
+    pub exe: Option<String>,
+    /// Its flags.
+    pub flags: Option<String>,
 }
 
 /// A saved plan as its apply keeps to it.

@@ -52,16 +52,49 @@ pub enum HostKeys {
     AcceptNew,
 }
 
-/// Acting as another user, through sudo.
+/// The program that makes another user of one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Method {
+    /// `sudo`, by the login user's own password or none.
+    #[default]
+    Sudo,
+    /// `su`, by the password of the user to become.
+    Su,
+}
+
+impl Method {
+    /// By the name that playbooks have for it; none where fleetctl does not know it.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        match name.strip_prefix("ansible.builtin.").unwrap_or(name) {
+            "sudo" => Some(Self::Sudo),
+            "su" | "community.general.su" => Some(Self::Su),
+            _ => None,
+        }
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Sudo => "sudo",
+            Self::Su => "su",
+        }
+    }
+}
+
+/// Acting as another user.
 #[derive(Clone, Debug)]
 pub struct Become {
+    /// How.
+    pub method: Method,
     /// The user to become, most often `root`.
     pub user: String,
-    /// The login user's sudo password; none where none is needed.
+    /// The password that the program asks for; none where none is needed.
     pub password: Option<Secret>,
-    /// Flags for sudo; `-n`, `-S`, `-p` and `-u` are added as needed. Empty for `-H`.
+    /// Flags for the program; sudo's `-n`, `-S`, `-p` and `-u` are added as needed. Empty for sudo's `-H`.
     pub flags: Vec<String>,
-    /// The sudo to run; none for `sudo`.
+    /// The program to run; none for the one of that name.
     pub exe: Option<String>,
 }
 
@@ -192,6 +225,7 @@ impl Become {
     #[must_use]
     pub fn root() -> Self {
         Self {
+            method: Method::Sudo,
             user: "root".to_owned(),
             password: None,
             flags: Vec::new(),
@@ -199,8 +233,32 @@ impl Become {
         }
     }
 
-    /// The words of the sudo command, up to and with `--`; `prompt` is what it prints when it wants the password.
-    pub(crate) fn sudo(&self, prompt: &str) -> Vec<String> {
+    /// What the program prints when it wants the password; `own` where that can be chosen.
+    pub(crate) fn prompt(&self, own: &str) -> String {
+        match self.method {
+            Method::Sudo => own.to_owned(),
+            // In the locale C; `su` has no way to choose it.
+            Method::Su => "Password: ".to_owned(),
+        }
+    }
+
+    /// The words that stand before a command; `prompt` is what is printed when the password is wanted.
+    pub(crate) fn words(&self, prompt: &str) -> Vec<String> {
+        match self.method {
+            Method::Sudo => self.sudo(prompt),
+            Method::Su => self.su(),
+        }
+    }
+
+    fn su(&self) -> Vec<String> {
+        let mut words = vec![self.exe.clone().unwrap_or_else(|| "su".to_owned())];
+        words.extend(self.flags.iter().cloned());
+        let shell = ["-s", "/bin/sh", "-c", "exec \"$@\"", "--", &self.user, "su"];
+        words.extend(shell.map(str::to_owned));
+        words
+    }
+
+    fn sudo(&self, prompt: &str) -> Vec<String> {
         let mut words = vec![self.exe.clone().unwrap_or_else(|| "sudo".to_owned())];
         if self.flags.is_empty() {
             words.push("-H".to_owned());
@@ -280,5 +338,18 @@ mod tests {
         who.flags = ["-H", "-S", "-n"].map(str::to_owned).to_vec();
         who.password = Some(Secret::new("x".to_owned()));
         assert_eq!(who.sudo("p").join(" "), "sudo -H -S -p p -u root --");
+    }
+
+    #[test]
+    fn su_hands_the_command_on_as_words() {
+        let who = Become {
+            method: Method::Su,
+            ..Become::root()
+        };
+        assert_eq!(
+            who.words("p").join(" "),
+            "su -s /bin/sh -c exec \"$@\" -- root su"
+        );
+        assert_eq!(who.prompt("p"), "Password: ");
     }
 }

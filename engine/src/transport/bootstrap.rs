@@ -71,18 +71,18 @@ pub(crate) const INSTALL: &str = "k=$(umask); umask 077; a=; e=; \
     else e=\"$e$p: cannot be written, or is not ours alone;\"; fi; done; \
     [ -z \"$a\" ] || rm -f \"$a\"; echo \"$f-NOWHERE $e\"";
 
-/// The command line for a login shell. With `sudo`, unless the login user is the wanted one already.
+/// The command line for a login shell. With what makes another user of one, unless the login user is the wanted one already.
 pub(crate) fn remote(script: &str, r#become: Option<&Become>, prompt: &str) -> String {
     let Some(who) = r#become else {
         return format!("exec /bin/sh -c {}", quoted(script));
     };
-    let sudo = who.sudo(prompt);
-    let skip = sudo.len();
-    let words: Vec<String> = sudo.iter().map(|word| quoted(word)).collect();
+    let before = who.words(prompt);
+    let skip = before.len();
+    let words: Vec<String> = before.iter().map(|word| quoted(word)).collect();
     // What sudo says is recognised, so it must say it in English; the helper gets its locale back.
     let choose = format!(
         "f=FLEETCTL; l=${{LC_ALL-}}; if [ \"$(id -un)\" = \"$0\" ]; then shift {skip}; \
-         elif command -v \"$1\" >/dev/null 2>&1; then LC_ALL=C; export LC_ALL; \
+         elif command -v \"$1\" >/dev/null 2>&1; then LC_ALL=C; FLEETCTL_LOGIN=$(id -un); export LC_ALL FLEETCTL_LOGIN; \
          else echo \"$f-NOSUDO\"; exit 0; fi; exec \"$@\" \"$l\""
     );
     format!(
@@ -141,6 +141,7 @@ mod tests {
         let me = String::from_utf8(run("/bin/sh", "id -un").stdout).unwrap();
         let line = |user: &str| {
             let who = Become {
+                method: crate::transport::Method::Sudo,
                 user: user.to_owned(),
                 exe: Some("/no/such/sudo".to_owned()),
                 ..Become::root()
@@ -158,6 +159,7 @@ mod tests {
     fn sudo_speaks_english_and_the_helper_as_before() {
         // `env` stands in for sudo: it runs what follows its own words.
         let who = Become {
+            method: crate::transport::Method::Sudo,
             user: "x".to_owned(),
             exe: Some("/usr/bin/env".to_owned()),
             ..Become::root()

@@ -71,32 +71,38 @@ pub enum ConnectError {
         /// The fingerprint of the key that the host shows.
         shown: Option<String>,
     },
-    /// sudo wants a password, and none was given.
+    /// A password is wanted, and none was given.
     #[error(
-        "sudo on {host} needs a password to become {user}; give it with -K (--ask-become-pass) or ansible_become_password"
+        "{program} on {host} needs a password to become {user}; give it with -K (--ask-become-pass) or ansible_become_password"
     )]
-    SudoPasswordNeeded {
+    PasswordNeeded {
+        /// `sudo` or `su`.
+        program: &'static str,
         /// The host.
         host: Target,
         /// The user to become.
         user: String,
     },
-    /// sudo does not take the password.
-    #[error("sudo on {host} refuses the password for becoming {user}; it was tried once")]
-    SudoPasswordWrong {
+    /// The password is not taken.
+    #[error("{program} on {host} refuses the password for becoming {user}; it was tried once")]
+    PasswordWrong {
+        /// `sudo` or `su`.
+        program: &'static str,
         /// The host.
         host: Target,
         /// The user to become.
         user: String,
     },
-    /// sudo does not let the login user become that user, or is not there.
-    #[error("sudo on {host} refuses to run as {user}: {text}")]
-    SudoDenied {
+    /// The login user may not become that user, or the program is not there.
+    #[error("{program} on {host} refuses to run as {user}: {text}")]
+    BecomeDenied {
+        /// `sudo` or `su`.
+        program: &'static str,
         /// The host.
         host: Target,
         /// The user to become.
         user: String,
-        /// sudo's own words.
+        /// The program's own words.
         text: String,
     },
     /// Every place for the helper is missing, not ours, or does not let programs run.

@@ -18,7 +18,7 @@ use std::{
 
 use tokio::sync::Semaphore;
 
-pub use address::{Address, Become, HostKeys, Kind};
+pub use address::{Address, Become, HostKeys, Kind, Method};
 pub use channel::{Channel, Receiver, Sender};
 pub use error::{ChannelError, ConnectError, Said, Target};
 pub use helpers::Helpers;

@@ -35,6 +35,7 @@ pub async fn connect(
     settings: &Settings,
 ) -> Result<Channel, ConnectError> {
     let prompt = prompt();
+    let prompt = r#become.map_or(prompt.clone(), |who| who.prompt(&prompt));
     match address.kind {
         Kind::Local => local(address, r#become, settings, &prompt).await,
         Kind::Ssh => {
@@ -123,7 +124,7 @@ async fn local(
     let root = std::fs::metadata("/proc/self")
         .is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0);
     let r#become = r#become.filter(|who| !(root && who.user == "root"));
-    let mut words = r#become.map_or_else(Vec::new, |who| who.sudo(prompt));
+    let mut words = r#become.map_or_else(Vec::new, |who| who.words(prompt));
     words.extend([path.display().to_string(), "serve".to_owned()]);
     let mut command = Command::new(&words[0]);
     if words.len() > 2 {
@@ -142,8 +143,9 @@ async fn local(
         .process_group(0)
         .spawn()
         .map_err(|source| match r#become {
-            Some(who) => ConnectError::SudoDenied {
+            Some(who) => ConnectError::BecomeDenied {
                 host: host.clone(),
+                program: who.method.name(),
                 user: who.user.clone(),
                 text: format!("`{}` cannot be run ({source})", words[0]),
             },
@@ -240,7 +242,8 @@ impl Start<'_> {
                 }
                 NO_SUDO => {
                     let text = "it is not installed there".to_owned();
-                    return Err(ConnectError::SudoDenied {
+                    return Err(ConnectError::BecomeDenied {
+                        program: self.program(),
                         user: self.user(),
                         host: self.host,
                         text,
@@ -269,14 +272,16 @@ impl Start<'_> {
     ) -> Result<(), ConnectError> {
         let user = self.user();
         if *given {
-            return Err(ConnectError::SudoPasswordWrong {
+            return Err(ConnectError::PasswordWrong {
                 host: self.host.clone(),
+                program: self.program(),
                 user,
             });
         }
         let Some(password) = self.r#become.and_then(|who| who.password.as_ref()) else {
-            return Err(ConnectError::SudoPasswordNeeded {
+            return Err(ConnectError::PasswordNeeded {
                 host: self.host.clone(),
+                program: self.program(),
                 user,
             });
         };
@@ -286,13 +291,8 @@ impl Start<'_> {
             writer.write_all(line.as_bytes()).await?;
             writer.flush().await
         };
-        sent.await.map_err(|_| {
-            not_started(
-                &self.host,
-                "sudo ended while it was given the password",
-                tail,
-            )
-        })
+        sent.await
+            .map_err(|_| not_started(&self.host, "it ended while it was given the password", tail))
     }
 
     /// Sends the helper; returns how long its start may take, for most of it is still on its way then.
@@ -333,6 +333,10 @@ impl Start<'_> {
         }
     }
 
+    fn program(&self) -> &'static str {
+        self.r#become.map_or("sudo", |who| who.method.name())
+    }
+
     fn user(&self) -> String {
         self.r#become
             .map_or_else(|| "root".to_owned(), |who| who.user.clone())
@@ -351,7 +355,7 @@ impl Start<'_> {
         if self.r#become.is_none() {
             return not_started(&self.host, "it ended before its first word", tail);
         }
-        let user = self.user();
+        let (user, program) = (self.user(), self.program());
         let host = self.host;
         let line = |sign: &str| {
             text.lines()
@@ -360,20 +364,39 @@ impl Start<'_> {
                 .map(readable)
         };
         if text.contains("password is required") || text.contains("terminal is required") {
-            return ConnectError::SudoPasswordNeeded { host, user };
+            return ConnectError::PasswordNeeded {
+                host,
+                user,
+                program,
+            };
         }
-        if given && (text.contains("incorrect password") || text.contains("Sorry, try again")) {
-            return ConnectError::SudoPasswordWrong { host, user };
+        let wrong = [
+            "incorrect password",
+            "Sorry, try again",
+            "Authentication failure",
+        ];
+        if given && wrong.iter().any(|sign| text.contains(sign)) {
+            return ConnectError::PasswordWrong {
+                host,
+                user,
+                program,
+            };
         }
         let signs = [
             "not in the sudoers",
             "not allowed",
             "may not run sudo",
-            "sudo: ",
             "sudo:",
+            "su:",
+            "su (to",
         ];
         if let Some(text) = signs.into_iter().find_map(line) {
-            return ConnectError::SudoDenied { host, user, text };
+            return ConnectError::BecomeDenied {
+                host,
+                user,
+                program,
+                text,
+            };
         }
         not_started(&host, "it ended before its first word", tail)
     }
