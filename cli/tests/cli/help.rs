@@ -19,6 +19,7 @@ fn of_the_program() {
 
     Commands:
       plan       Show what an apply would change, and change nothing
+      show       Show a saved plan, from its file alone
       apply      Make it true: plan, show, ask, apply, prove
       play       Run playbooks as ansible-playbook does
       exec       Run one module on hosts as ansible does
@@ -135,6 +136,9 @@ fn of_plan() {
     Options:
       -v, --verbose...
               Say more (`-vv` for still more)
+
+      -o, --out <FILE>
+              Save the plan in a file, which `fleetctl apply` takes
 
           --detailed-exitcode
               Exit with 2 when there is something to change
@@ -258,11 +262,11 @@ fn of_apply() {
     With `--yes` every task is checked and performed in one pass. A host on which something fails is put
     back to what it was before the run.
 
-    Usage: fleetctl apply [OPTIONS] <PLAYBOOK>...
+    Usage: fleetctl apply [OPTIONS] <PLAYBOOK|PLAN>...
 
     Arguments:
-      <PLAYBOOK>...
-              The playbooks
+      <PLAYBOOK|PLAN>...
+              The playbooks, or one saved plan
 
     Options:
       -v, --verbose...
@@ -290,6 +294,12 @@ fn of_apply() {
               How long to wait for a host that another run holds: `30s`, `5m`
 
               [default: 0s]
+
+          --strict
+              Refuse a plan with effects that cannot be undone
+
+          --allow-irreversible
+              With `--strict`: effects that cannot be undone are fine
 
           --no-bench
               Leave the load tests out
@@ -398,6 +408,16 @@ fn of_apply() {
 
           --log-dir <DIR>
               Keep the run's folder here
+
+    Saved plan:
+          --expect <HASH>
+              Only the saved plan with this hash
+
+          --max-age <TIME>
+              Only a saved plan that is no older: `30m`, `24h`
+
+          --allow-unknown
+              Read what the saved plan could not know to be needed from the files as they are now
     --- exit 0
     ");
 }

@@ -63,6 +63,7 @@ async fn ready(
         who: "a test".to_owned(),
         state_dir: None,
         lock_timeout_ms: 0,
+        digest_key: None,
     };
     sender.send(&ToHost::Hello(hello)).await.unwrap();
     sender.flush().await.unwrap();
@@ -221,7 +222,7 @@ fn sudo_gets_its_password_once_and_only_when_it_asks() {
     let ada = address(&fleet, "web1", "ada");
     let problem = controller.refused(&ada, Some(&Become::root()));
     assert!(
-        matches!(problem, ConnectError::SudoPasswordNeeded { .. }),
+        matches!(problem, ConnectError::PasswordNeeded { .. }),
         "{problem}"
     );
     assert!(
@@ -231,7 +232,7 @@ fn sudo_gets_its_password_once_and_only_when_it_asks() {
 
     let problem = controller.refused(&ada, Some(&with_password("wrong")));
     assert!(
-        matches!(problem, ConnectError::SudoPasswordWrong { .. }),
+        matches!(problem, ConnectError::PasswordWrong { .. }),
         "{problem}"
     );
     assert_eq!(
@@ -267,7 +268,7 @@ fn sudo_gets_its_password_once_and_only_when_it_asks() {
     assert!(fleet.sh("web1", eve).success());
     let problem = controller.refused(&address(&fleet, "web1", "eve"), Some(&with_password("x")));
     assert!(
-        matches!(problem, ConnectError::SudoDenied { .. }),
+        matches!(problem, ConnectError::BecomeDenied { .. }),
         "{problem}"
     );
     assert!(

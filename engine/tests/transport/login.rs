@@ -228,7 +228,7 @@ fn any_login_shell_will_do() {
         };
         let problem = controller.refused(&sshd.known(), Some(&who));
         assert!(
-            matches!(problem, ConnectError::SudoDenied { .. }),
+            matches!(problem, ConnectError::BecomeDenied { .. }),
             "{shell}: {problem}"
         );
     }

@@ -375,7 +375,7 @@ fn a_missing_sudo_is_told() {
     };
     let problem = controller.refused(&sshd.known(), Some(&who));
     assert!(
-        matches!(problem, ConnectError::SudoDenied { .. }),
+        matches!(problem, ConnectError::BecomeDenied { .. }),
         "{problem}"
     );
     assert!(problem.to_string().contains("not installed"), "{problem}");
