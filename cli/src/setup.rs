@@ -299,6 +299,8 @@ impl Setup {
                 true => transport::HostKeys::Strict,
                 false => transport::HostKeys::No,
             },
+            confirm: run::Confirm::Never,
+            confirm_timeout: Duration::from_secs(60),
             lock_timeout: Duration::ZERO,
             diff: config.diff_always(),
             verbosity: self.verbosity(target),

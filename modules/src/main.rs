@@ -23,6 +23,14 @@ fn main() -> ExitCode {
             fleet_modules::serve::serve(io::stdin(), io::stdout(), login())
         }
         ["job", dir] => fleet_modules::serve::job(dir.as_ref()),
+        ["look-after", dir, run] => {
+            fleet_modules::host::State::at(Some(dir)).look_after(run, false);
+            Ok(())
+        }
+        ["look-after", "--stay", dir, run] => {
+            fleet_modules::host::State::at(Some(dir)).look_after(run, true);
+            Ok(())
+        }
         ["--version"] => writeln!(
             io::stdout(),
             "fleet-helper {} (protocol {})",

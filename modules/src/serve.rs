@@ -3,7 +3,7 @@
 //! A thread of its own reads, so that the end of the controller is seen while a task runs. The
 //! controller sends ahead; what was sent behind a failure is answered and not run.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::io::{self, BufWriter, Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,10 +19,11 @@ use fleet_wire::{
     FRAME_LIMIT, Finish, FromHost, Hello, Json, Mode, Outcome, PROTOCOL, Ready, Refusal, Status,
     Task, ToHost, Undone, UndoneState, decode, encode,
 };
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::host::{
-    Fault, Host, Lock, State, forget_pending, is_run_name, recover, rollback, rollback_one, run_job,
+    Fault, Host, Lock, Outcomes, State, forget_pending, is_run_name, recover, rollback,
+    rollback_one, run_job,
 };
 use crate::module::{self, Report};
 use spool::Spool;
@@ -42,7 +43,10 @@ pub fn serve(
     output: impl Write + 'static,
     login: Option<String>,
 ) -> io::Result<()> {
-    let out = Out(Rc::new(RefCell::new(BufWriter::new(Box::new(output)))));
+    let out = Out {
+        writer: Rc::new(RefCell::new(BufWriter::new(Box::new(output)))),
+        goes_on: Rc::default(),
+    };
     out.raw(format!("FLEETCTL-HELPER {PROTOCOL}\n").as_bytes())?;
     let inbox = Inbox::start(input);
     let Ok(ToHost::Hello(hello)) = inbox.messages.recv() else {
@@ -136,7 +140,11 @@ fn next(input: &mut impl Read) -> Option<ToHost> {
 
 /// The way to the controller.
 #[derive(Clone)]
-struct Out(Rc<RefCell<BufWriter<Box<dyn Write>>>>);
+struct Out {
+    writer: Rc<RefCell<BufWriter<Box<dyn Write>>>>,
+    /// Nobody has to hear what is said.
+    goes_on: Rc<Cell<bool>>,
+}
 
 impl Out {
     fn send(&self, message: &FromHost) -> io::Result<()> {
@@ -145,9 +153,11 @@ impl Out {
     }
 
     fn raw(&self, bytes: &[u8]) -> io::Result<()> {
-        let mut out = self.0.borrow_mut();
-        out.write_all(bytes)?;
-        out.flush()
+        let mut out = self.writer.borrow_mut();
+        match out.write_all(bytes).and_then(|()| out.flush()) {
+            Err(_) if self.goes_on.get() => Ok(()),
+            said => said,
+        }
     }
 }
 
@@ -168,6 +178,12 @@ struct Session {
     /// Lanes that a failure stopped, with the group of the failed task: of each only what is left of that group runs.
     stopped: BTreeMap<u32, u32>,
     finished: bool,
+    /// The saved plan that is applied.
+    plan: Option<String>,
+    /// What its tasks came to.
+    outcomes: Option<Outcomes>,
+    /// Steps that were under way when the run was cut off, and cannot be done twice.
+    uncertain: Vec<String>,
 }
 
 impl Session {
@@ -193,9 +209,20 @@ impl Session {
             ));
         }
         let mut state = State::at(hello.state_dir.as_deref());
+        let transaction = &hello.transaction;
+        let machine_id = std::fs::read_to_string("/etc/machine-id").unwrap_or_default();
+        let machine_id = machine_id.trim().to_owned();
+        if transaction
+            .machine_id
+            .as_ref()
+            .is_some_and(|wanted| *wanted != machine_id)
+        {
+            return Err(Refusal::Identity { found: machine_id });
+        }
         let (mut lock, mut recovered) = (None, Vec::new());
         let mut run = hello.run.clone();
         let mut earlier = Vec::new();
+        let mut goes_on = None;
         if hello.mode == Mode::Apply {
             // Out of the login session, whose end must not end an undo. It fails where this leads a group already.
             let _ = rustix::process::setsid();
@@ -215,11 +242,18 @@ impl Session {
                 state
                     .gather_pending()
                     .map_err(|fault| Refusal::Unfit(fault.message))?;
-                recovered = recover(&state).map_err(Refusal::Unrecovered)?;
+                let own = transaction.resume.then_some(hello.run.as_str());
+                recovered = recover(&state, own).map_err(Refusal::Unrecovered)?;
                 state.prune();
                 // A conversation of the run was here before, and ended: this one goes on behind it.
                 earlier = state.journals_of(&hello.run);
-                if !earlier.is_empty() {
+                if let Some(plan) = &transaction.plan {
+                    once(&state, plan, &hello, &earlier)?;
+                }
+                if transaction.resume && earlier.iter().any(|name| state.is_open(name)) {
+                    goes_on = earlier.pop();
+                    run = goes_on.clone().unwrap_or(run);
+                } else if !earlier.is_empty() {
                     run = format!("{run}_{AGAIN}{}", earlier.len());
                 }
             }
@@ -227,8 +261,30 @@ impl Session {
         let pending = state.pending();
         let mut host = match hello.mode {
             Mode::Apply => Host::apply(state.clone(), &run, &hello.who),
-            Mode::Plan | Mode::Read => Host::plan(),
+            Mode::Plan | Mode::Read | Mode::Confirm => Host::plan(),
         };
+        if let (Mode::Apply, Some(seconds)) = (hello.mode, transaction.confirm_s) {
+            host.look_after(seconds, transaction.plan.is_some());
+        }
+        if let Some(plan) = &transaction.plan {
+            host.applies_plan(plan, &hello.run);
+        }
+        let mut uncertain = Vec::new();
+        let outcomes = transaction
+            .plan
+            .as_ref()
+            .filter(|_| hello.mode == Mode::Apply);
+        let outcomes = outcomes.map(|_| Outcomes::of(&state, &run));
+        if let Some(name) = &goes_on {
+            // From here on the run is looked after by its helper again.
+            let _ = state.take_back(name);
+            uncertain = host
+                .resume()
+                .map_err(|fault| Refusal::Unfit(fault.message))?;
+            if let Some(outcomes) = &outcomes {
+                uncertain.retain(|key| outcomes.get(key, 0).is_none());
+            }
+        }
         host.set_login(login);
         host.set_digest_key(hello.digest_key);
         let inbox = Rc::new(inbox);
@@ -237,10 +293,7 @@ impl Session {
         let ready = Ready {
             protocol: PROTOCOL,
             uid: rustix::process::geteuid().as_raw(),
-            machine_id: std::fs::read_to_string("/etc/machine-id")
-                .unwrap_or_default()
-                .trim()
-                .to_owned(),
+            machine_id,
             recovered,
             pending: pending.keys().cloned().collect(),
         };
@@ -258,6 +311,9 @@ impl Session {
             pending,
             stopped: BTreeMap::new(),
             finished: false,
+            plan: hello.transaction.plan.clone(),
+            outcomes,
+            uncertain,
         })
     }
 
@@ -265,7 +321,11 @@ impl Session {
         let mut heard = Ok(());
         while let Ok(message) = self.inbox.messages.recv() {
             if self.inbox.deserted() && self.mode == Mode::Apply {
-                break;
+                if self.plan.is_none() {
+                    break;
+                }
+                // What a saved plan has sent is decided: it is done, whoever hears of it.
+                self.out.goes_on.set(true);
             }
             heard = self.answer(message);
             if heard.is_err() {
@@ -273,8 +333,14 @@ impl Session {
             }
         }
         if self.mode == Mode::Apply && !self.finished {
-            // The controller went away: nobody can say that the change is good.
-            self.undo();
+            match self.plan {
+                // It may go on; until then the host looks after it.
+                Some(_) => {
+                    let _ = self.host.hold();
+                }
+                // The controller went away: nobody can say that the change is good.
+                None => drop(self.undo()),
+            }
         }
         heard
     }
@@ -290,7 +356,19 @@ impl Session {
                 self.handled(&handler);
                 return Ok(());
             }
+            ToHost::Finish(Finish::Keep) if self.host.is_looked_after() => {
+                self.finished = true;
+                let _ = self.host.hold();
+                self.lock = None;
+                FromHost::Armed {
+                    run: self.run.clone(),
+                }
+            }
             ToHost::Finish(how) => FromHost::Finished(self.finish(how)),
+            ToHost::Confirm { run } if is_run_name(&run) => {
+                FromHost::Finished(self.state.confirm(&run))
+            }
+            ToHost::Confirm { run } => FromHost::Finished(not_found(&run)),
             ToHost::Rollback { run } => FromHost::Finished(self.rollback(&run)),
             ToHost::Journal => FromHost::Journal(self.state.journaled()),
             // A second hello and parts that nobody asked for mean nothing.
@@ -310,6 +388,9 @@ impl Session {
             && !self.pending.contains_key(&only_if.handler)
         {
             return Ok(outcome(task, Status::NotNotified, Map::new()));
+        }
+        if let Some(outcome) = self.told(task) {
+            return Ok(outcome);
         }
         self.out.send(&FromHost::Started { id: task.id })?;
         let done = self.perform(task);
@@ -338,11 +419,44 @@ impl Session {
         fit::effects(&mut effects, &mut fields);
         fit::result(&mut fields);
         let took_us = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
-        Ok(Outcome {
+        let outcome = Outcome {
             effects,
             took_us,
             ..outcome(task, status, fields)
-        })
+        };
+        let over = !matches!(status, Status::Failed | Status::NotReached);
+        if let (true, true, Some(outcomes)) = (over, self.host.begun(), &mut self.outcomes)
+            && let Err(fault) = outcomes.keep(&task.key, &outcome, task.no_log)
+        {
+            let said = Map::from_iter([("msg".to_owned(), fault.message.into())]);
+            self.stopped.insert(task.lane, task.group);
+            return Ok(Outcome {
+                effects: outcome.effects,
+                ..self::outcome(task, Status::Failed, said)
+            });
+        }
+        Ok(outcome)
+    }
+
+    /// What is known already of a task of a run that goes on.
+    fn told(&mut self, task: &Task) -> Option<Outcome> {
+        let outcomes = self.outcomes.as_ref()?;
+        if let Some(outcome) = outcomes.get(&task.key, task.id) {
+            if let Some(only_if) = &task.only_if {
+                self.pending.remove(&only_if.handler);
+            }
+            return Some(outcome);
+        }
+        if !self.uncertain.contains(&task.key) {
+            return None;
+        }
+        let fields = json!({
+            "failed": true, "changed": true, "uncertain": true,
+            "msg": "it was under way when the run was cut off, and what came of it is not known; it is not done again",
+        });
+        self.stopped.insert(task.lane, task.group);
+        let fields = fields.as_object().cloned().unwrap_or_default();
+        Some(outcome(task, Status::Failed, fields))
     }
 
     fn perform(&mut self, task: &Task) -> Result<Report, Fault> {
@@ -396,6 +510,10 @@ impl Session {
     fn finish(&mut self, how: Finish) -> Undone {
         let state = match how {
             Finish::Undo => return self.undo(),
+            Finish::Leave => {
+                self.host.expect_boot();
+                self.host.keep()
+            }
             Finish::Keep => self.host.keep(),
         };
         self.finished = true;
@@ -411,6 +529,11 @@ impl Session {
     }
 
     fn undo(&mut self) -> Undone {
+        if self.host.begun() && !self.state.take_over(&self.run) {
+            self.finished = true;
+            self.lock = None;
+            return self.state.how_it_ended(&self.run);
+        }
         let mut undone = self.host.undo();
         for earlier in std::mem::take(&mut self.earlier).iter().rev() {
             let own = rollback_one(&self.state, earlier);
@@ -434,11 +557,10 @@ impl Session {
             );
         }
         if !is_run_name(run) {
-            return Undone {
-                run: run.to_owned(),
-                state: UndoneState::NotFound,
-                effects: Vec::new(),
-            };
+            return not_found(run);
+        }
+        if !self.state.take_over(run) {
+            return self.state.how_it_ended(run);
         }
         let mut undone = rollback(&self.state, run);
         self.forget(&mut undone);
@@ -481,6 +603,33 @@ fn judge(task: &Task, report: &Report, effects: bool) -> Status {
         (Some(status), None) => status,
         (None, None) if effects => Status::Changed,
         (None, None) => Status::Ok,
+    }
+}
+
+fn not_found(run: &str) -> Undone {
+    Undone {
+        run: run.to_owned(),
+        state: UndoneState::NotFound,
+        effects: Vec::new(),
+    }
+}
+
+/// A plan is applied once, by one run.
+fn once(state: &State, plan: &str, hello: &Hello, earlier: &[String]) -> Result<(), Refusal> {
+    let Some(run) = state.applied(plan) else {
+        return Ok(());
+    };
+    let own = run == hello.run && hello.transaction.resume;
+    let ended = state.journaled().into_iter().find(|known| known.run == run);
+    let undone = ended
+        .as_ref()
+        .is_some_and(|known| known.state.starts_with("roll"));
+    match own && (!undone || earlier.is_empty()) {
+        true => Ok(()),
+        false => Err(Refusal::Applied {
+            state: ended.map_or_else(|| "forgotten".to_owned(), |known| known.state),
+            run,
+        }),
     }
 }
 

@@ -334,6 +334,14 @@ impl Effect {
 }
 
 impl Effect {
+    /// Drops inline contents.
+    pub fn forget_bytes(&mut self) {
+        if let What::File { before, after, .. } = &mut self.what {
+            before.forget_bytes();
+            after.forget_bytes();
+        }
+    }
+
     /// The same with keyed hashes in the place of those of its contents.
     #[must_use]
     pub fn keyed(&self, key: &DigestKey) -> Self {

@@ -16,5 +16,5 @@ pub use frame::{FRAME_LIMIT, FrameError, decode, encode};
 pub use key::{DigestKey, KEYED};
 pub use message::{
     As, Blob, Finish, FromHost, Hello, Journaled, Json, Locked, Mode, OnlyIf, Outcome, PROTOCOL,
-    Ready, Refusal, Status, Task, ToHost, Undone, UndoneEffect, UndoneState,
+    Ready, Refusal, Status, Task, ToHost, Transaction, Undone, UndoneEffect, UndoneState,
 };

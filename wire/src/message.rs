@@ -3,7 +3,7 @@ use serde::{Deserialize, Serialize};
 use crate::{DigestKey, Effect};
 
 /// Raised with every change of these types: both ends refuse another number.
-pub const PROTOCOL: u32 = 4;
+pub const PROTOCOL: u32 = 5;
 
 /// A JSON document as text: postcard cannot carry values of no fixed type.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,6 +36,11 @@ pub enum ToHost {
         /// The run's name.
         run: String,
     },
+    /// Keeps a run that waits for being confirmed; answered by [`FromHost::Finished`].
+    Confirm {
+        /// The run's name in the host's journal.
+        run: String,
+    },
     /// Asks for the journal's runs; answered by [`FromHost::Journal`].
     Journal,
 }
@@ -55,8 +60,24 @@ pub struct Hello {
     pub state_dir: Option<String>,
     /// How long to wait for the host's lock, in milliseconds.
     pub lock_timeout_ms: u64,
+    /// How the changes of this conversation hang together with others.
+    pub transaction: Transaction,
     /// The key of the digests of secrets in the plan that is applied.
     pub digest_key: Option<DigestKey>,
+}
+
+/// What makes one change of all that a run does on a host.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Transaction {
+    /// The hash of the saved plan that is applied: once, by one run.
+    pub plan: Option<String>,
+    /// The run was cut off and goes on: what it did already is told from the record.
+    pub resume: bool,
+    /// The `/etc/machine-id` that the host must have.
+    pub machine_id: Option<String>,
+    /// Seconds within which the change is to be confirmed over another connection, or the host undoes it; none where nothing
+    /// is to be confirmed.
+    pub confirm_s: Option<u32>,
 }
 
 /// What a conversation is for.
@@ -68,6 +89,8 @@ pub enum Mode {
     Plan,
     /// Effects are journaled and performed, under the host's lock.
     Apply,
+    /// A run that waits for it is confirmed. Takes no lock.
+    Confirm,
 }
 
 /// One task, ready to run: conditions decided and templates rendered.
@@ -80,6 +103,8 @@ pub struct Task {
     pub lane: u32,
     /// The items of one loop share a group: a failed item stops the lane only behind its group.
     pub group: u32,
+    /// What it is known by when its run goes on after it was cut off: the same for the same step.
+    pub key: String,
     /// Its name, for the journal and for messages.
     pub name: String,
     /// Where it is written, `file:line`.
@@ -154,6 +179,8 @@ pub enum Finish {
     Keep,
     /// The changes of this run are undone.
     Undo,
+    /// The conversation ends and the run does not: the host is about to boot, or is talked to anew.
+    Leave,
 }
 
 /// From a host to the controller.
@@ -177,6 +204,11 @@ pub enum FromHost {
     Done(Box<Outcome>),
     /// A run has ended on this host.
     Finished(Undone),
+    /// A run's changes are in place, and the host undoes them unless they are confirmed in time.
+    Armed {
+        /// The run's name in the host's journal.
+        run: String,
+    },
     /// The runs in the host's journal, oldest first.
     Journal(Vec<Journaled>),
 }
@@ -205,6 +237,18 @@ pub enum Refusal {
     Protocol(u32),
     /// The state directory, the journal or the machine is not fit; the text says what and what to do.
     Unfit(String),
+    /// It is another machine than the plan was made for.
+    Identity {
+        /// Its `/etc/machine-id`.
+        found: String,
+    },
+    /// The plan was applied here already.
+    Applied {
+        /// By which run.
+        run: String,
+        /// What became of that, as in [`Journaled::state`].
+        state: String,
+    },
     /// A cut-off run could not be undone: a person is needed.
     Unrecovered(Undone),
 }
@@ -327,4 +371,8 @@ pub struct Journaled {
     pub state: String,
     /// How many effects it made.
     pub effects: u32,
+    /// Why the host undid it by itself; none where it did not.
+    pub why: Option<String>,
+    /// Seconds until the host undoes it unless it is confirmed; none where it does not wait for that.
+    pub waits_s: Option<u64>,
 }

@@ -45,9 +45,15 @@ pub(crate) struct Apply {
     /// What becomes of a failed host's changes
     #[arg(long, value_enum, default_value_t = OnFailure::RollbackHost, value_name = "WHAT")]
     on_failure: OnFailure,
+    /// How a change is confirmed that the host would undo by itself: one that may cut it off, and any of a saved plan
+    #[arg(long, value_enum, default_value_t = Confirm::Auto, value_name = "HOW")]
+    pub(super) confirm: Confirm,
+    /// How long the host waits for that: `30s`, `5m`
+    #[arg(long, value_parser = flags::duration, default_value = "60s", value_name = "TIME")]
+    pub(super) confirm_timeout: Duration,
     /// How long to wait for a host that another run holds: `30s`, `5m`
     #[arg(long, value_parser = flags::duration, default_value = "0s", value_name = "TIME")]
-    lock_timeout: Duration,
+    pub(super) lock_timeout: Duration,
     /// Only the saved plan with this hash
     #[arg(long, value_name = "HASH", help_heading = "Saved plan")]
     expect: Option<String>,
@@ -71,6 +77,17 @@ pub(crate) struct Apply {
     playbooks: Vec<PathBuf>,
 }
 
+/// How a change is confirmed that the host would undo by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Confirm {
+    /// Over a fresh connection, at the end of the run
+    Auto,
+    /// By `fleetctl confirm`
+    Manual,
+    /// Not at all: the host does not look after the run
+    Never,
+}
+
 /// What becomes of a failed host's changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum OnFailure {
@@ -81,6 +98,29 @@ enum OnFailure {
 }
 
 impl Apply {
+    /// An apply of what somebody else has opened, as nothing else is said.
+    pub(super) fn of(target: Target, output: Output) -> Self {
+        Self {
+            target,
+            tasks: Tasks::default(),
+            output,
+            yes: true,
+            check: false,
+            diff: false,
+            on_failure: OnFailure::RollbackHost,
+            confirm: Confirm::Auto,
+            confirm_timeout: Duration::from_secs(60),
+            lock_timeout: Duration::ZERO,
+            expect: None,
+            max_age: None,
+            allow_unknown: false,
+            strict: false,
+            allow_irreversible: false,
+            no_bench: true,
+            playbooks: Vec::new(),
+        }
+    }
+
     pub(crate) async fn run(self) -> Result<u8> {
         match &self.playbooks[..] {
             [path] if saved::is_plan(path) => self.saved(path).await,
@@ -171,6 +211,12 @@ impl Apply {
         settings.lock_timeout = self.lock_timeout;
         settings.keep_on_failure = self.on_failure == OnFailure::Keep;
         settings.diff = self.diff;
+        settings.confirm_timeout = self.confirm_timeout;
+        settings.confirm = match self.confirm {
+            Confirm::Auto => run::Confirm::Auto,
+            Confirm::Manual => run::Confirm::Manual,
+            Confirm::Never => run::Confirm::Never,
+        };
         settings.digest_key = Some(setup.digest_key()?);
         Ok(settings)
     }

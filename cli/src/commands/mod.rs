@@ -2,6 +2,7 @@
 
 pub(crate) mod apply;
 pub(crate) mod bench;
+pub(crate) mod confirm;
 pub(crate) mod doc;
 pub(crate) mod exec;
 pub(crate) mod facts;
@@ -11,6 +12,7 @@ pub(crate) mod listing;
 pub(crate) mod plan;
 pub(crate) mod play;
 mod play_list;
+pub(crate) mod resume;
 pub(crate) mod rollback;
 pub(crate) mod runs;
 pub(crate) mod schema;

@@ -12,6 +12,7 @@ use crate::{
 };
 
 /// How to reach a host, and as whom to work there.
+#[derive(Clone)]
 pub(crate) struct Reach {
     pub(crate) address: Address,
     /// None where no task of the run needs root.

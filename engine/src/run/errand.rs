@@ -90,6 +90,7 @@ impl Errand {
         let id = self.shared.next_task.fetch_add(1, Ordering::Relaxed);
         let task = fleet_wire::Task {
             id,
+            key: String::new(),
             lane: 0,
             group: id,
             name: module.to_owned(),

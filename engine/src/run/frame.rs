@@ -36,7 +36,9 @@ impl Host {
         let told = is_command && vault.is_in(&args);
         // Here it is decided what a failure and a change are; the machine only does.
         let decided_here = flight.judged || flight.returns;
+        let sent = self.count_sent(task.id, index);
         let frame = fleet_wire::Task {
+            key: format!("{}/{}/{index}/{sent}", self.name, task.id),
             id: self.shared.next_task.fetch_add(1, Ordering::Relaxed),
             lane: self.lane,
             group: flight.group,

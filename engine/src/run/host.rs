@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
-    sync::{Arc, atomic::Ordering},
+    sync::{Arc, Mutex, PoisonError, atomic::Ordering},
     time::Duration,
 };
 
@@ -67,6 +67,8 @@ pub(super) struct Host {
     pub(super) in_handler: bool,
     /// `meta: clear_host_errors` has made up for its failures.
     pub(super) forgiven: bool,
+    /// How often each item of each task was sent.
+    sent: Mutex<HashMap<(usize, usize), u32>>,
 }
 
 /// A block around a task.
@@ -133,8 +135,17 @@ impl Host {
             passing: shared.settings.start_at.is_some(),
             in_handler: false,
             forgiven: false,
+            sent: Mutex::default(),
             shared: Arc::clone(shared),
         }
+    }
+
+    /// Counts an item of a task that is sent.
+    pub(super) fn count_sent(&self, task: usize, item: usize) -> u32 {
+        let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = sent.entry((task, item)).or_default();
+        *count += 1;
+        *count
     }
 
     /// Turns to a machine: what is in flight elsewhere is over then.

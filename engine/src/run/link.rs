@@ -11,10 +11,12 @@ use std::{
     time::Instant,
 };
 
-use fleet_wire::{Finish, FromHost, Hello, Mode, Outcome, PROTOCOL, Refusal, ToHost, Undone};
+use fleet_wire::{
+    Finish, FromHost, Hello, Mode, Outcome, PROTOCOL, Refusal, ToHost, Transaction, Undone,
+};
 use tokio::sync::{Mutex as AsyncMutex, mpsc, oneshot};
 
-use super::{connection::Reach, payload::Payload, shared::Shared};
+use super::{Confirm, connection::Reach, payload::Payload, shared::Shared};
 use crate::{
     event::{Event, HostEnd},
     transport::{self, Receiver, Sender},
@@ -30,6 +32,30 @@ pub(super) enum Heard {
     Lost(String),
 }
 
+/// How a conversation ended.
+pub(super) enum Finished {
+    /// With this.
+    Over(Undone),
+    /// The host undoes the run of this name unless it is confirmed.
+    Armed(String),
+}
+
+/// What holds a run's conversations with a host together.
+fn transaction(settings: &super::Settings, name: &str, mode: Mode) -> Transaction {
+    let saved = settings.saved.as_ref();
+    let applies = mode == Mode::Apply;
+    Transaction {
+        plan: saved.filter(|_| applies).map(|saved| saved.hash.clone()),
+        resume: saved.is_some_and(|saved| saved.resume),
+        machine_id: saved.and_then(|saved| saved.identities.get(name)).cloned(),
+        confirm_s: (applies && settings.confirm != Confirm::Never).then(|| {
+            u32::try_from(settings.confirm_timeout.as_secs())
+                .unwrap_or(u32::MAX)
+                .max(1)
+        }),
+    }
+}
+
 /// Where a lane hears.
 pub(super) type Ear = mpsc::UnboundedSender<Heard>;
 
@@ -37,6 +63,8 @@ pub(super) type Ear = mpsc::UnboundedSender<Heard>;
 pub(super) struct Link {
     /// The helper runs as root there.
     pub(super) root: bool,
+    /// How the machine is reached.
+    pub(super) reach: Reach,
     mode: Mode,
     sender: AsyncMutex<Sender>,
     waiting: Mutex<Waiting>,
@@ -66,19 +94,32 @@ impl Link {
         reach: &Reach,
         mode: Mode,
     ) -> Result<Arc<Self>, HostEnd> {
+        Self::reach_by(shared, name, reach, mode, &shared.settings.transport).await
+    }
+
+    /// The same with settings of its own for the way there.
+    ///
+    /// # Errors
+    /// How the host ended before it began.
+    pub(super) async fn reach_by(
+        shared: &Shared,
+        name: &str,
+        reach: &Reach,
+        mode: Mode,
+        way: &transport::Settings,
+    ) -> Result<Arc<Self>, HostEnd> {
         let started = Instant::now();
         let unreachable = |message: String| HostEnd::Unreachable { message };
         let settings = &shared.settings;
-        let channel =
-            transport::connect(&reach.address, reach.r#become.as_ref(), &settings.transport)
-                .await
-                .map_err(|problem| match problem.is_unreachable() {
-                    true => unreachable(problem.to_string()),
-                    false => HostEnd::Refused {
-                        message: problem.to_string(),
-                        person: false,
-                    },
-                })?;
+        let channel = transport::connect(&reach.address, reach.r#become.as_ref(), way)
+            .await
+            .map_err(|problem| match problem.is_unreachable() {
+                true => unreachable(problem.to_string()),
+                false => HostEnd::Refused {
+                    message: problem.to_string(),
+                    person: false,
+                },
+            })?;
         let uploaded = channel.uploaded;
         let (mut sender, mut receiver) = channel.split();
         let hello = Hello {
@@ -87,6 +128,7 @@ impl Link {
             run: shared.run.clone(),
             who: settings.who.clone(),
             state_dir: reach.state_dir.clone(),
+            transaction: transaction(settings, name, mode),
             digest_key: settings.digest_key.as_ref().map(|key| key.of(name)),
             lock_timeout_ms: u64::try_from(settings.lock_timeout.as_millis()).unwrap_or(u64::MAX),
         };
@@ -94,6 +136,7 @@ impl Link {
         sender.send(&ToHost::Hello(hello)).await.map_err(broken)?;
         sender.flush().await.map_err(broken)?;
         match receiver.next().await.map_err(broken)? {
+            Some(FromHost::Ready(_)) if mode == Mode::Confirm => {}
             Some(FromHost::Ready(ready)) => {
                 shared
                     .emit(Event::Connected {
@@ -113,6 +156,7 @@ impl Link {
         }
         let link = Arc::new(Self {
             root: reach.r#become.is_some(),
+            reach: reach.clone(),
             mode,
             sender: AsyncMutex::new(sender),
             waiting: Mutex::default(),
@@ -168,9 +212,10 @@ impl Link {
     ///
     /// # Errors
     /// When the link is gone.
-    pub(super) async fn finish(&self, finish: Finish) -> Result<Undone, String> {
+    pub(super) async fn finish(&self, finish: Finish) -> Result<Finished, String> {
         match self.ask(&ToHost::Finish(finish)).await? {
-            FromHost::Finished(undone) => Ok(undone),
+            FromHost::Finished(undone) => Ok(Finished::Over(undone)),
+            FromHost::Armed { run } => Ok(Finished::Armed(run)),
             _ => Err("the helper answered out of turn".to_owned()),
         }
     }
@@ -296,6 +341,18 @@ fn refused(refusal: Refusal) -> HostEnd {
             "the helper speaks protocol {theirs}, and this fleetctl {PROTOCOL}; build both anew"
         )),
         Refusal::Unfit(message) => refused(message),
+        Refusal::Identity { found } => HostEnd::Stale {
+            message: format!(
+                "it is another machine than the plan was made for (its machine-id is {found} now): plan again"
+            ),
+            undone: None,
+        },
+        Refusal::Applied { run, state } => HostEnd::Stale {
+            message: format!(
+                "this plan was applied here by run {run} already ({state}), and a plan is applied once: plan again"
+            ),
+            undone: None,
+        },
         Refusal::Unrecovered(undone) => HostEnd::Refused {
             message: format!(
                 "run {} was cut off here and could not be undone: {}",

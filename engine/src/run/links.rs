@@ -6,9 +6,10 @@ use fleet_wire::{Finish, ToHost, Undone};
 use tokio::sync::Mutex;
 
 use super::{
+    confirm,
     connection::{self, Reach},
     dispatch::PlayContext,
-    link::Link,
+    link::{Finished, Link},
     scope::HostScope,
     shared::{Place, Shared},
 };
@@ -191,7 +192,10 @@ impl Shared {
             if !link.applies() {
                 continue;
             }
-            let undone = link.finish(finish).await?;
+            let undone = match link.finish(finish).await? {
+                Finished::Over(undone) => undone,
+                Finished::Armed(run) => confirm::confirm(self, name, &link.reach, &run).await?,
+            };
             match &mut ended {
                 Some(before) => {
                     before.state = before.state.worse(undone.state);
@@ -213,7 +217,7 @@ impl Shared {
 
     /// Lets a machine's connections go; new ones are made when they are needed.
     pub(super) async fn reset(&self, name: &str) -> Result<(), String> {
-        self.finish(name, Finish::Keep).await.map(drop)
+        self.finish(name, Finish::Leave).await.map(drop)
     }
 }
 

@@ -4,6 +4,7 @@ mod argument_spec;
 mod back_again;
 mod batch;
 mod choice;
+mod confirm;
 mod connection;
 mod content;
 mod dispatch;
@@ -46,7 +47,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use fleet_wire::{DigestKey, Mode};
+use fleet_wire::{DigestKey, Mode, Undone};
 use fleet_yaml::Diagnostic;
 use tokio::sync::mpsc;
 
@@ -103,6 +104,10 @@ pub struct Settings {
     pub timeout: Duration,
     /// What to do with unknown host keys.
     pub host_keys: HostKeys,
+    /// `--confirm`
+    pub confirm: Confirm,
+    /// `--confirm-timeout`
+    pub confirm_timeout: Duration,
     /// `--lock-timeout`
     pub lock_timeout: Duration,
     /// `-D`
@@ -201,6 +206,18 @@ impl Settings {
             _ => PathBuf::from(path),
         }
     }
+}
+
+/// How a change is confirmed that the host would undo by itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Confirm {
+    /// Over a fresh connection, at the end of the run.
+    #[default]
+    Auto,
+    /// By a person: `fleetctl confirm`.
+    Manual,
+    /// Not at all: the host looks after nothing.
+    Never,
 }
 
 /// What the configuration says of a program that makes another user of one.
@@ -320,6 +337,21 @@ impl Errands {
     /// Why it cannot be asked.
     pub async fn host(&self, name: &str, root: bool, mode: Mode) -> Result<Errand, HostEnd> {
         Errand::connect(&self.shared, name, root, mode).await
+    }
+
+    /// Confirms a run on a host, over a fresh connection; how it ended there.
+    ///
+    /// # Errors
+    /// Why the host cannot be asked.
+    pub async fn confirm(&self, name: &str, root: bool, run: &str) -> Result<Undone, HostEnd> {
+        let scope = self.shared.scope(name, Place::default());
+        let reach = connection::reach(&self.shared, name, None, &scope, root);
+        let reach = reach.map_err(|message| HostEnd::Refused {
+            message,
+            person: false,
+        })?;
+        let answer = confirm::ask(&self.shared, name, &reach, run).await;
+        answer.map_err(|message| HostEnd::Unreachable { message })
     }
 
     /// Whether the playbooks work as root on a host, and so keep their journal as root.

@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, PoisonError, atomic::Ordering},
 };
 
-use fleet_wire::{Finish, Mode};
+use fleet_wire::{Finish, Mode, UndoneState};
 use fleet_yaml::{Diagnostic, Node};
 use tokio::task::JoinSet;
 
@@ -242,7 +242,12 @@ async fn close(shared: &Arc<Shared>, roster: Roster) -> BTreeMap<String, HostEnd
             continue;
         }
         let end = match finished {
-            Ok(_) => HostEnd::Done,
+            Ok(undone) => match undone.filter(|undone| is_undone(undone.state)) {
+                Some(undone) => HostEnd::Failed {
+                    undone: Some(undone),
+                },
+                None => HostEnd::Done,
+            },
             Err(why) => super::way::lost(shared, &name, &why, ""),
         };
         shared
@@ -254,6 +259,11 @@ async fn close(shared: &Arc<Shared>, roster: Roster) -> BTreeMap<String, HostEnd
         ended.insert(name, end);
     }
     ended
+}
+
+/// Whether a host has put back what the run did.
+fn is_undone(state: UndoneState) -> bool {
+    !matches!(state, UndoneState::Kept | UndoneState::Unchanged)
 }
 
 /// A file of variables, read once a run.

@@ -311,6 +311,17 @@ pub(super) fn lost(shared: &Shared, name: &str, why: &str, during: &str) -> Host
             message: format!("{why}{during}; nothing was changed"),
         };
     }
+    let settings = &shared.settings;
+    if settings.saved.is_some() && settings.confirm != super::Confirm::Never {
+        let seconds = settings.confirm_timeout.as_secs();
+        return HostEnd::Lost {
+            message: format!(
+                "{why}{during}; the host finishes what it was sent, and undoes it {seconds} s later unless the run goes on: \
+                 `fleetctl resume {}`",
+                shared.run
+            ),
+        };
+    }
     HostEnd::Lost {
         message: format!(
             "{why}{during}; the host undoes this run by itself, at the latest when the next run begins there: \

@@ -11,10 +11,11 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
 
-use fleet_wire::{Effect, Entry, Journaled, UndoneState, What};
+use fleet_wire::{Effect, Entry, Journaled, UndoClass, UndoneState, What};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::deadman::DeadMan;
 use super::{Fault, State, body, clock, files};
 
 /// What a line of a journal says.
@@ -33,6 +34,8 @@ pub(super) enum Record {
     Done { id: u32 },
     /// It was undone, or why not.
     Undone { id: u32, problem: Option<String> },
+    /// The conversation ended and the run did not: the host looks after it, and the run may go on.
+    Held { since: String },
     /// The run has ended: `kept`, `rolled_back`, `rollback_conflict`, `rollback_failed`.
     End { state: String, ended: String },
 }
@@ -41,6 +44,9 @@ pub(super) enum Record {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Intent {
     pub(super) id: u32,
+    /// The step of the plan that it belongs to.
+    #[serde(default)]
+    pub(super) key: String,
     /// The task, for people.
     pub(super) task: String,
     /// Without contents.
@@ -61,6 +67,10 @@ pub(super) struct Journal {
     /// How many of the intents turned out to change nothing.
     voided: u32,
     file: Option<Lines>,
+    /// Looks after the run where somebody has to confirm it.
+    watch: Option<DeadMan>,
+    /// The saved plan that is applied, and by which run.
+    plan: Option<(String, String)>,
 }
 
 /// A journal's file, at its end.
@@ -93,6 +103,73 @@ impl Journal {
             next: 0,
             voided: 0,
             file: None,
+            watch: None,
+            plan: None,
+        }
+    }
+
+    pub(super) fn set_plan(&mut self, plan: &str, run: &str) {
+        self.plan = Some((plan.to_owned(), run.to_owned()));
+    }
+
+    /// Goes on with the journal of a run that was cut off. What was under way then is undone first; the keys of the steps of
+    /// which nobody can say whether they were done.
+    pub(super) fn resume(&mut self) -> Result<Vec<String>, Fault> {
+        let path = self.state.journal_path(&self.run);
+        if !path.exists() {
+            return Ok(Vec::new());
+        }
+        let (mut lines, records) = Lines::reopen(&path)?;
+        let mut open: Vec<Intent> = Vec::new();
+        let mut commands = Vec::new();
+        for record in records {
+            match record {
+                Record::Intent(intent) => {
+                    self.next = self.next.max(intent.id + 1);
+                    lines.intended += 1;
+                    if intent.effect.undo == UndoClass::None {
+                        commands.push(intent.key.clone());
+                    }
+                    open.push(*intent);
+                }
+                Record::Done { id } | Record::Undone { id, problem: None } => {
+                    open.retain(|intent| intent.id != id);
+                }
+                _ => {}
+            }
+        }
+        for intent in open
+            .iter()
+            .filter(|intent| intent.effect.undo != UndoClass::None)
+        {
+            super::undo::revert_one(&self.state, &self.run, intent)?;
+            lines.append(&Record::Undone {
+                id: intent.id,
+                problem: None,
+            })?;
+        }
+        self.file = Some(lines);
+        Ok(commands)
+    }
+
+    pub(super) fn set_watch(&mut self, watch: DeadMan) {
+        self.watch = Some(watch);
+    }
+
+    pub(super) fn watch(&self) -> Option<&DeadMan> {
+        self.watch.as_ref().filter(|watch| watch.is_armed())
+    }
+
+    /// Leaves the run as it is, for another conversation to go on with or for the host to undo.
+    pub(super) fn hold(mut self) -> Result<(), Fault> {
+        if let Some(watch) = &self.watch {
+            watch.rest();
+        }
+        match &mut self.file {
+            Some(lines) => lines.append(&Record::Held {
+                since: clock::now(),
+            }),
+            None => Ok(()),
         }
     }
 
@@ -120,7 +197,16 @@ impl Journal {
     }
 
     /// Writes down what is about to be done; on disk when this returns.
-    pub(super) fn intend(&mut self, task: &str, effect: &Effect) -> Result<Intent, Fault> {
+    pub(super) fn intend(
+        &mut self,
+        key: &str,
+        task: &str,
+        effect: &Effect,
+    ) -> Result<Intent, Fault> {
+        self.lines()?;
+        if let Some(watch) = &mut self.watch {
+            watch.before(&self.state, &self.run, effect)?;
+        }
         let id = self.next;
         let mut effect = effect.clone();
         let (mut temp, mut backup) = (None, None);
@@ -141,6 +227,7 @@ impl Journal {
         }
         let intent = Intent {
             id,
+            key: key.to_owned(),
             task: task.to_owned(),
             effect,
             temp,
@@ -173,6 +260,9 @@ impl Journal {
     fn lines(&mut self) -> Result<&mut Lines, Fault> {
         if self.file.is_none() {
             self.file = Some(self.create()?);
+            if let Some((plan, run)) = &self.plan {
+                self.state.set_applied(plan, run)?;
+            }
         }
         self.file
             .as_mut()
@@ -306,10 +396,15 @@ struct Line {
 const SUM: &str = ",\"sum\":\"";
 
 fn line(seq: u64, record: &Record) -> String {
+    line_of(seq, record)
+}
+
+/// A line of a record, with its number and the checksum of its own text.
+pub(super) fn line_of(seq: u64, record: &impl Serialize) -> String {
     #[derive(Serialize)]
-    struct Line<'a> {
+    struct Line<'a, T> {
         seq: u64,
-        record: &'a Record,
+        record: &'a T,
     }
     let mut text = serde_json::to_string(&Line { seq, record }).unwrap_or_default();
     text.pop();
@@ -353,7 +448,7 @@ pub(super) fn parse(text: &[u8]) -> Result<(Vec<Record>, usize), Fault> {
 }
 
 /// A line's own text, where its checksum is right.
-fn verified(line: &[u8]) -> Option<String> {
+pub(super) fn verified(line: &[u8]) -> Option<String> {
     let line = std::str::from_utf8(line).ok()?.strip_suffix("\"}\n")?;
     let (text, sum) = line.rsplit_once(SUM)?;
     (checksum(text) == sum).then(|| format!("{text}}}"))
@@ -378,11 +473,16 @@ impl State {
     /// The runs that changed something here, oldest first.
     #[must_use]
     pub fn journaled(&self) -> Vec<Journaled> {
+        let armed = self.armed();
         let mut found: Vec<Journaled> = self
             .runs()
             .iter()
             .filter_map(|run| self.summary(run))
             .collect();
+        for run in &mut found {
+            let own = armed.iter().find(|(name, _)| *name == run.run);
+            run.waits_s = own.map(|(_, seconds)| *seconds);
+        }
         found.sort_by(|a, b| (&a.began, &a.run).cmp(&(&b.began, &b.run)));
         found
     }
@@ -396,12 +496,15 @@ impl State {
             began: String::new(),
             state: "open".to_owned(),
             effects: 0,
+            why: self.why(name),
+            waits_s: None,
         };
         for record in records {
             match record {
                 Record::Begin { who, began, .. } => (summary.who, summary.began) = (who, began),
                 Record::Intent(_) => summary.effects += 1,
                 Record::End { state, .. } => summary.state = state,
+                Record::Held { .. } => "held".clone_into(&mut summary.state),
                 Record::Done { .. } | Record::Undone { .. } => {}
             }
         }

@@ -19,6 +19,7 @@ pub use fault::Fault;
 pub use fleet_wire::{AccountLine, Entry, Meta, SettingKind, UnitAction};
 pub use foreign::{Private, Verdict};
 pub use inode::Time;
+pub use outcomes::Outcomes;
 pub use packages::{Managed, PackageChange, PackageTo};
 pub(crate) use process::search_path;
 pub use process::{Command, Output, words};
@@ -44,11 +45,13 @@ mod body;
 mod clock;
 mod command;
 mod connection;
+mod deadman;
 mod fault;
 mod files;
 mod foreign;
 mod inode;
 mod journal;
+mod outcomes;
 mod overlay;
 mod packages;
 mod preflight;
@@ -104,6 +107,7 @@ pub struct Host {
 /// What [`Host`] knows of the task in hand.
 #[derive(Debug)]
 struct Current {
+    key: String,
     name: String,
     user: User,
     /// None for the helper's own user.
@@ -154,6 +158,7 @@ impl Host {
             shell: "/bin/sh".into(),
         });
         let task = Current {
+            key: String::new(),
             name: String::new(),
             user: me.clone(),
             identity: None,
@@ -229,6 +234,7 @@ impl Host {
             )));
         }
         self.task = Current {
+            key: task.key.clone(),
             name: task.name.clone(),
             identity: user.as_ref().map(|user| self.names.identity(user)),
             user: user.unwrap_or_else(|| self.me.clone()),
@@ -256,6 +262,61 @@ impl Host {
         }
         self.recording = self.plan;
         std::mem::take(&mut self.effects)
+    }
+
+    /// What is done belongs to a saved plan that this run applies.
+    pub fn applies_plan(&mut self, plan: &str, run: &str) {
+        if let Some(journal) = &mut self.journal {
+            journal.set_plan(plan, run);
+        }
+    }
+
+    /// The host looks after the run: it undoes what nobody confirms within so many seconds. `always` before the first
+    /// effect, else before the first that may cut the host off.
+    pub fn look_after(&mut self, timeout_s: u32, always: bool) {
+        if let Some(journal) = &mut self.journal {
+            journal.set_watch(deadman::DeadMan::new(timeout_s, always));
+        }
+    }
+
+    /// Goes on with a run that was cut off; the keys of the steps of which nobody can say whether they were done.
+    ///
+    /// # Errors
+    /// When its journal cannot be read, or what was under way cannot be put back.
+    pub fn resume(&mut self) -> Result<Vec<String>, Fault> {
+        match &mut self.journal {
+            Some(journal) => journal.resume(),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// Whether something was done.
+    #[must_use]
+    pub fn begun(&self) -> bool {
+        self.journal.as_ref().is_some_and(Journal::begun)
+    }
+
+    /// Whether the host undoes the run unless it is confirmed.
+    #[must_use]
+    pub fn is_looked_after(&self) -> bool {
+        self.journal
+            .as_ref()
+            .is_some_and(|journal| journal.watch().is_some() && journal.changed())
+    }
+
+    /// Leaves the run open: to be confirmed, gone on with, or undone by the host.
+    ///
+    /// # Errors
+    /// When the journal cannot be written.
+    pub fn hold(&mut self) -> Result<(), Fault> {
+        self.journal.take().map_or(Ok(()), Journal::hold)
+    }
+
+    /// The run goes on behind a boot of the host.
+    pub fn expect_boot(&self) {
+        if let Some(watch) = self.journal.as_ref().and_then(Journal::watch) {
+            watch.expect_boot();
+        }
     }
 
     /// Ends the run: its changes stay.
@@ -358,10 +419,10 @@ impl Host {
     }
 
     fn intend(&mut self, effect: &Effect) -> Result<Option<journal::Intent>, Fault> {
-        let name = self.task.name.clone();
+        let (key, name) = (self.task.key.clone(), self.task.name.clone());
         self.journal
             .as_mut()
-            .map(|journal| journal.intend(&name, effect))
+            .map(|journal| journal.intend(&key, &name, effect))
             .transpose()
     }
 

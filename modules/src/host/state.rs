@@ -230,6 +230,41 @@ impl State {
             .unwrap_or_default()
     }
 
+    /// The run that applied a plan here.
+    #[must_use]
+    pub fn applied(&self, plan: &str) -> Option<String> {
+        let text = fs::read_to_string(self.dir.join("plans").join(plan_name(plan))).ok()?;
+        Some(text.trim().to_owned())
+    }
+
+    /// Writes down that a run applies a plan: no other ever does.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn set_applied(&self, plan: &str, run: &str) -> Result<(), Fault> {
+        let dir = self.dir.join("plans");
+        let path = dir.join(plan_name(plan));
+        let written = || -> io::Result<()> {
+            DirBuilder::new().recursive(true).mode(0o700).create(&dir)?;
+            let mut file = OpenOptions::new()
+                .create(true)
+                .write(true)
+                .truncate(true)
+                .mode(0o600)
+                .open(&path)?;
+            file.write_all(run.as_bytes())?;
+            file.sync_all()?;
+            files::sync_dir(&dir)
+        };
+        written().map_err(|error| Fault::io("write", &path, error))
+    }
+
+    /// Whether a journal has no end.
+    #[must_use]
+    pub fn is_open(&self, run: &str) -> bool {
+        self.cut_off().iter().any(|open| open == run)
+    }
+
     /// The journals of a run by its own conversations that ended and stayed, oldest first.
     #[must_use]
     pub fn journals_of(&self, run: &str) -> Vec<String> {
@@ -257,6 +292,11 @@ impl State {
         fs::remove_file(&path)?;
         Ok(file)
     }
+}
+
+/// The file that tells of a plan: the letters and digits of its hash.
+fn plan_name(hash: &str) -> String {
+    hash.chars().filter(char::is_ascii_alphanumeric).collect()
 }
 
 /// Whether a run's name can be a directory's.

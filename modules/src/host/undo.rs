@@ -65,6 +65,21 @@ pub fn rollback(state: &State, run: &str) -> Undone {
     undone
 }
 
+/// Puts back the one thing that was under way when a run was cut off.
+pub(super) fn revert_one(state: &State, run: &str, intent: &Intent) -> Result<(), Fault> {
+    let machine = Machine {
+        dir: state.run_dir(run),
+        run: run.to_owned(),
+        names: Names::default(),
+        brought: brought(intent).into_iter().collect(),
+    };
+    match machine.revert(intent)? {
+        Reverted::Conflict(why) => Err(Fault::new(format!("{}: {why}", intent.effect.summary()))),
+        Reverted::Later(unit, action) => activate_again(&unit, action),
+        Reverted::Now | Reverted::Already | Reverted::Never(_) => Ok(()),
+    }
+}
+
 /// Undoes what one journal holds, and ends it.
 #[must_use]
 pub fn rollback_one(state: &State, run: &str) -> Undone {
@@ -89,12 +104,13 @@ fn one(state: &State, run: &str) -> Undone {
     }
 }
 
-/// Undoes the runs that were cut off; those that were, newest first.
+/// Undoes the runs that were cut off; those that were, newest first. `but` is one that goes on.
 ///
 /// # Errors
 /// With the one that could not be undone: its journal stays open until a person has seen to it.
-pub fn recover(state: &State) -> Result<Vec<Undone>, Undone> {
-    let open = state.cut_off();
+pub fn recover(state: &State, but: Option<&str>) -> Result<Vec<Undone>, Undone> {
+    let mut open = state.cut_off();
+    open.retain(|run| Some(run.as_str()) != but);
     if open.is_empty() {
         return Ok(Vec::new());
     }
@@ -113,6 +129,11 @@ pub fn recover(state: &State) -> Result<Vec<Undone>, Undone> {
     }
     let mut recovered = Vec::new();
     for run in cut_off.iter().rev() {
+        if !state.take_over(&run.run) {
+            // The host is at it itself.
+            recovered.push(state.how_it_ended(&run.run));
+            continue;
+        }
         let (undone, mut lines) = undo(state, &run.run).map_err(|fault| broken(&run.run, fault))?;
         if undone.state == UndoneState::RollbackFailed {
             return Err(undone);
@@ -168,7 +189,10 @@ fn undo(state: &State, run: &str) -> Result<(Undone, Lines), Fault> {
             Record::Intent(intent) => intents.push(*intent),
             Record::Undone { id, problem: None } => finished.push(id),
             Record::End { state, .. } => ended = Some(state),
-            Record::Begin { .. } | Record::Done { .. } | Record::Undone { .. } => {}
+            Record::Begin { .. }
+            | Record::Held { .. }
+            | Record::Done { .. }
+            | Record::Undone { .. } => {}
         }
     }
     let mut undone = Undone {

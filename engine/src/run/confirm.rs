@@ -1,0 +1,97 @@
+//! The confirmation of a change that the host would undo by itself: over a fresh connection, which shows that one can still
+//! be made.
+
+use std::time::{Duration, Instant};
+
+use fleet_wire::{FromHost, Mode, ToHost, Undone, UndoneState};
+
+use super::{Confirm, connection::Reach, link::Link, shared::Shared};
+use crate::{
+    event::{Event, HostEnd},
+    transport,
+};
+
+/// How much longer than its timeout a host may take to undo what nobody confirmed, and to be reached again.
+const GRACE: Duration = Duration::from_secs(60);
+
+/// Confirms a run on a host; how it ended there.
+///
+/// # Errors
+/// When the host cannot be reached any more, and so nobody knows.
+pub(super) async fn confirm(
+    shared: &Shared,
+    name: &str,
+    reach: &Reach,
+    run: &str,
+) -> Result<Undone, String> {
+    let kept = |run: &str| Undone {
+        run: run.to_owned(),
+        state: UndoneState::Kept,
+        effects: Vec::new(),
+    };
+    if shared.settings.confirm == Confirm::Manual {
+        let seconds = shared.settings.confirm_timeout.as_secs();
+        let text = format!(
+            "the host undoes this run unless it is confirmed within {seconds} s: fleetctl confirm {}",
+            shared.run
+        );
+        let host = Some(name.to_owned());
+        shared.emit(Event::Warning { host, text }).await;
+        return Ok(kept(run));
+    }
+    let began = Instant::now();
+    let patience = shared.settings.confirm_timeout + GRACE;
+    loop {
+        let heard = match ask(shared, name, reach, run).await {
+            Ok(undone) => return Ok(undone),
+            Err(heard) => heard,
+        };
+        if began.elapsed() > patience {
+            return Err(format!(
+                "no fresh connection could be made to confirm the change: {heard}"
+            ));
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+}
+
+/// One attempt.
+///
+/// # Errors
+/// Why there is no answer.
+pub(super) async fn ask(
+    shared: &Shared,
+    name: &str,
+    reach: &Reach,
+    run: &str,
+) -> Result<Undone, String> {
+    let mut settings = shared.settings.transport.clone();
+    // A connection that is kept shows nothing: it was there before the change.
+    settings.control_dir = settings
+        .control_dir
+        .join(format!("fresh-{}", std::process::id()));
+    let link = Link::reach_by(shared, name, reach, Mode::Confirm, &settings)
+        .await
+        .map_err(told)?;
+    let answer = link
+        .ask(&ToHost::Confirm {
+            run: run.to_owned(),
+        })
+        .await;
+    transport::masters::disconnect(&reach.address, &settings.control_dir).await;
+    match answer? {
+        FromHost::Finished(undone) => Ok(undone),
+        _ => Err("the helper answered out of turn".to_owned()),
+    }
+}
+
+fn told(end: HostEnd) -> String {
+    match end {
+        HostEnd::Unreachable { message }
+        | HostEnd::Refused { message, .. }
+        | HostEnd::Locked { message }
+        | HostEnd::Stale { message, .. }
+        | HostEnd::Lost { message } => message,
+        _ => "it does not answer".to_owned(),
+    }
+}
