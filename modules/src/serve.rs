@@ -22,7 +22,7 @@ use fleet_wire::{
 use serde_json::{Map, Value, json};
 
 use crate::host::{
-    Fault, Host, Lock, Outcomes, State, forget_pending, is_run_name, recover, rollback,
+    Fault, Host, Lock, Outcomes, Signs, State, forget_pending, is_run_name, recover, rollback,
     rollback_one, run_job,
 };
 use crate::module::{self, Report};
@@ -64,6 +64,8 @@ struct Inbox {
     parts: Receiver<Part>,
     /// Nothing more comes.
     ended: Arc<AtomicBool>,
+    /// Whether the run goes on, for who looks after it.
+    signs: Signs,
     /// The controller has said how the run ends: all that it sent is to be done, though it be gone.
     finishing: Arc<AtomicBool>,
 }
@@ -87,10 +89,16 @@ impl Inbox {
             parts,
             ended: ended.clone(),
             finishing: finishing.clone(),
+            signs: Signs::default(),
         };
+        let heard = inbox.signs.heard.clone();
         thread::spawn(move || {
             // A frame that cannot be read is the end, too: what follows it cannot be trusted.
             while let Some(message) = next(&mut input) {
+                heard.store(true, Ordering::Release);
+                if matches!(message, ToHost::Alive) {
+                    continue;
+                }
                 if matches!(message, ToHost::Finish(_)) {
                     finishing.store(true, Ordering::Release);
                 }
@@ -264,7 +272,7 @@ impl Session {
             Mode::Plan | Mode::Read | Mode::Confirm => Host::plan(),
         };
         if let (Mode::Apply, Some(seconds)) = (hello.mode, transaction.confirm_s) {
-            host.look_after(seconds, transaction.plan.is_some());
+            host.look_after(seconds, transaction.plan.is_some(), inbox.signs.clone());
         }
         if let Some(plan) = &transaction.plan {
             host.applies_plan(plan, &hello.run);
@@ -372,7 +380,7 @@ impl Session {
             ToHost::Rollback { run } => FromHost::Finished(self.rollback(&run)),
             ToHost::Journal => FromHost::Journal(self.state.journaled()),
             // A second hello and parts that nobody asked for mean nothing.
-            ToHost::Hello(_) | ToHost::Blob { .. } => return Ok(()),
+            ToHost::Hello(_) | ToHost::Blob { .. } | ToHost::Alive => return Ok(()),
         };
         self.out.send(&reply)
     }
@@ -393,7 +401,9 @@ impl Session {
             return Ok(outcome);
         }
         self.out.send(&FromHost::Started { id: task.id })?;
+        self.inbox.signs.busy.store(true, Ordering::Release);
         let done = self.perform(task);
+        self.inbox.signs.busy.store(false, Ordering::Release);
         let mut effects = self.host.end();
         let judged = done.and_then(|report| {
             let status = judge(task, &report, !effects.is_empty());
@@ -523,6 +533,7 @@ impl Session {
                 run: self.run.clone(),
                 state,
                 effects: Vec::new(),
+                why: None,
             },
             Err(fault) => broken(&self.run, fault),
         }
@@ -611,6 +622,7 @@ fn not_found(run: &str) -> Undone {
         run: run.to_owned(),
         state: UndoneState::NotFound,
         effects: Vec::new(),
+        why: None,
     }
 }
 
@@ -652,6 +664,7 @@ fn broken(run: &str, fault: Fault) -> Undone {
         run: run.to_owned(),
         state: UndoneState::RollbackFailed,
         effects: vec![effect],
+        why: None,
     }
 }
 

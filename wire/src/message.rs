@@ -25,6 +25,8 @@ pub enum ToHost {
         /// No more parts follow.
         last: bool,
     },
+    /// The controller is there, and has nothing to say. Sent while a run is looked after by its host.
+    Alive,
     /// A handler has run that this host was not told of as a task of its own: one of the controller, or on another host.
     Handled(String),
     /// The tasks of this lane run again: the controller has seen the failure that stopped it.
@@ -308,6 +310,8 @@ pub struct Undone {
     pub state: UndoneState,
     /// Each effect that was undone, or could not be, in the order of undoing.
     pub effects: Vec<UndoneEffect>,
+    /// Why the host undid it by itself; none where it was told to.
+    pub why: Option<String>,
 }
 
 /// What state a host is in after a run or an undo.

@@ -293,6 +293,10 @@ pub(crate) fn undone_text(undone: &Undone) -> String {
             effect.problem.as_ref()?
         ))
     });
+    let by_itself = match &undone.why {
+        Some(why) => format!(" by the host itself, for {why}"),
+        None => String::new(),
+    };
     match undone.state {
         UndoneState::Kept => "its changes are in place".to_owned(),
         UndoneState::Unchanged => paint(GOOD, "nothing had been changed"),
@@ -304,8 +308,8 @@ pub(crate) fn undone_text(undone: &Undone) -> String {
                 .filter(|effect| effect.problem.is_some())
                 .count();
             let done = match undone.effects.len() - lasting {
-                0 => "rolled back: nothing was left to undo".to_owned(),
-                many => format!("rolled back: {} undone", count(many, "effect")),
+                0 => format!("rolled back{by_itself}: nothing was left to undo"),
+                many => format!("rolled back{by_itself}: {} undone", count(many, "effect")),
             };
             match lasting {
                 0 => paint(GOOD, format!("{done}, all is as it was")),

@@ -28,6 +28,7 @@ pub(super) async fn confirm(
         run: run.to_owned(),
         state: UndoneState::Kept,
         effects: Vec::new(),
+        why: None,
     };
     if shared.settings.confirm == Confirm::Manual {
         let seconds = shared.settings.confirm_timeout.as_secs();

@@ -5,10 +5,10 @@ use std::{
     collections::HashMap,
     io,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, PoisonError, Weak,
         atomic::{AtomicBool, Ordering},
     },
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use fleet_wire::{
@@ -30,6 +30,20 @@ pub(super) enum Heard {
     Done(Outcome),
     /// The link broke; nothing more comes from it.
     Lost(String),
+}
+
+/// Lets a host that looks after the run know that its controller is there.
+async fn breathe(link: Weak<Link>, often: Duration) {
+    loop {
+        tokio::time::sleep(often).await;
+        let Some(link) = link.upgrade().filter(|link| !link.is_lost()) else {
+            return;
+        };
+        if link.send(&ToHost::Alive).await.is_err() {
+            return;
+        }
+        link.flush().await;
+    }
 }
 
 /// How a conversation ended.
@@ -163,6 +177,13 @@ impl Link {
             lost: AtomicBool::new(false),
         });
         tokio::spawn(Arc::clone(&link).listen(receiver));
+        if mode == Mode::Apply && settings.confirm != Confirm::Never {
+            let often = settings
+                .confirm_timeout
+                .div_f32(4.0)
+                .max(Duration::from_millis(200));
+            tokio::spawn(breathe(Arc::downgrade(&link), often));
+        }
         Ok(link)
     }
 

@@ -44,7 +44,17 @@ pub(super) struct DeadMan {
     timeout: Duration,
     /// Before whatever effect comes first, not only before one that may cut the host off.
     always: bool,
+    signs: Signs,
     armed: Option<Armed>,
+}
+
+/// What shows that a run goes on: without any of them its deadline stands.
+#[derive(Clone, Debug, Default)]
+pub struct Signs {
+    /// The controller was heard of.
+    pub heard: Arc<AtomicBool>,
+    /// A task is at work.
+    pub busy: Arc<AtomicBool>,
 }
 
 #[derive(Debug)]
@@ -67,10 +77,11 @@ struct Brief {
 }
 
 impl DeadMan {
-    pub(super) fn new(timeout_s: u32, always: bool) -> Self {
+    pub(super) fn new(timeout_s: u32, always: bool, signs: Signs) -> Self {
         Self {
             timeout: Duration::from_secs(timeout_s.into()),
             always,
+            signs,
             armed: None,
         }
     }
@@ -121,12 +132,14 @@ impl DeadMan {
             path: path.clone(),
             rests: rests.clone(),
         });
-        let (timeout, hardest) = (self.timeout, boottime() + HARDEST);
+        let (timeout, hardest, signs) = (self.timeout, boottime() + HARDEST, self.signs.clone());
         thread::spawn(move || {
             while !rests.load(Ordering::Acquire) && boottime() < hardest {
-                // A host that is asked for more than it can do is not lost.
-                let _ = put_off(&path, boottime() + timeout);
-                thread::sleep(timeout / 3);
+                if signs.heard.swap(false, Ordering::AcqRel) || signs.busy.load(Ordering::Acquire) {
+                    // Where it cannot be written the deadline stands, and the change is undone.
+                    let _ = put_off(&path, boottime() + timeout);
+                }
+                thread::sleep(timeout / 6);
             }
         });
         Ok(())
@@ -178,6 +191,7 @@ impl State {
                 run: run.to_owned(),
                 state: UndoneState::Kept,
                 effects: effects.into_iter().collect(),
+                why: None,
             };
         }
         self.how_it_ended(run)
@@ -231,17 +245,11 @@ impl State {
                 None if !self.journal_path(run).exists() => Some(UndoneState::NotFound),
                 None => None,
             };
-            let why = self.why(run);
             let told = |state| Undone {
                 run: run.to_owned(),
                 state,
-                effects: why
-                    .iter()
-                    .map(|why| UndoneEffect {
-                        effect: why.clone(),
-                        problem: None,
-                    })
-                    .collect(),
+                effects: self.undone_effects(run),
+                why: self.why(run),
             };
             match state {
                 Some(state) => return told(state),
@@ -249,6 +257,29 @@ impl State {
                 None => thread::sleep(Duration::from_millis(200)),
             }
         }
+    }
+
+    /// What an undo has written down.
+    fn undone_effects(&self, run: &str) -> Vec<UndoneEffect> {
+        let text = fs::read(self.journal_path(run)).unwrap_or_default();
+        let records = super::journal::parse(&text).map(|(records, _)| records);
+        let records = records.unwrap_or_default();
+        let summary = |wanted: u32| {
+            records.iter().find_map(|record| match record {
+                Record::Intent(intent) if intent.id == wanted => Some(intent.effect.summary()),
+                _ => None,
+            })
+        };
+        let undone = records.iter().filter_map(|record| match record {
+            Record::Undone { id, problem } => Some((*id, problem.clone())),
+            _ => None,
+        });
+        undone
+            .map(|(id, problem)| UndoneEffect {
+                effect: summary(id).unwrap_or_default(),
+                problem,
+            })
+            .collect()
     }
 
     /// Why a run was undone by the host itself.

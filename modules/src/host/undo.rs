@@ -100,6 +100,7 @@ fn one(state: &State, run: &str) -> Undone {
             run: run.to_owned(),
             state: UndoneState::NotFound,
             effects: Vec::new(),
+            why: None,
         },
     }
 }
@@ -164,6 +165,7 @@ fn unchanged(run: &str) -> Undone {
         run: run.to_owned(),
         state: UndoneState::Unchanged,
         effects: Vec::new(),
+        why: None,
     }
 }
 
@@ -176,6 +178,7 @@ fn broken(run: &str, fault: Fault) -> Undone {
         run: run.to_owned(),
         state: UndoneState::RollbackFailed,
         effects,
+        why: None,
     }
 }
 
@@ -199,6 +202,7 @@ fn undo(state: &State, run: &str) -> Result<(Undone, Lines), Fault> {
         run: run.to_owned(),
         state: UndoneState::RolledBack,
         effects: Vec::new(),
+        why: None,
     };
     if ended.as_deref() == Some(word(UndoneState::RolledBack)) {
         return Ok((undone, lines));

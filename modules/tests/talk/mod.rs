@@ -76,6 +76,7 @@ impl<W: Write, R: Read> Talk<W, R> {
         self.next += 1;
         Task {
             id: self.next,
+            key: String::new(),
             lane: 0,
             group: self.next,
             name: format!("task {}", self.next),

@@ -258,7 +258,7 @@ fn a_run_that_was_cut_off_anywhere_is_recovered() {
                 {
                     fs::write(Path::new(path).with_file_name(temp), "half").unwrap();
                 }
-                let recovered = recover(&world.state())
+                let recovered = recover(&world.state(), None)
                     .unwrap_or_else(|undone| panic!("seed {seed}, line {cut}: {undone:?}"));
                 assert_eq!(recovered.len(), 1);
                 assert_eq!(
