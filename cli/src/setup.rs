@@ -352,7 +352,7 @@ impl Setup {
     /// Reads the inventory once more, as it was read for this setup.
     fn read_inventory(&self) -> run::ReadInventory {
         let (sources, options) = (self.sources.clone(), self.options.clone());
-        Arc::new(move || Inventory::load(&sources, &options).map(|(inventory, _)| inventory))
+        Arc::new(move || Inventory::load(&sources, &options))
     }
 
     /// Where facts are kept between runs; with `--flush-cache` those of all hosts are forgotten first.

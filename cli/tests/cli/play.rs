@@ -212,3 +212,101 @@ fn called_by_the_name_of_an_ansible_program_it_is_that_program() {
             .contains("encrypt_string")
     );
 }
+
+#[test]
+fn a_refreshed_inventory_is_read_once_for_all_and_keeps_what_tasks_have_added() {
+    let desk = Desk::new();
+    desk.file("hosts", "[web]\nw[1:3] ansible_connection=local\n");
+    desk.file(
+        "later",
+        "[web]\nw[1:2] ansible_connection=local\n[db]\nd1 ansible_connection=local\n",
+    );
+    desk.file(
+        "site.yml",
+        "- hosts: web
+  gather_facts: false
+  tasks:
+    - group_by: {key: \"by_{{ inventory_hostname }}\"}
+    - add_host: {name: added, ansible_connection: local, groups: dyn}
+    - debug: {msg: \"{{ lookup('pipe', 'cp later hosts; echo read') }}\"}
+      run_once: true
+    - meta: refresh_inventory
+      when: false
+    - debug: {var: groups}
+      run_once: true
+- hosts: db:dyn
+  gather_facts: false
+  tasks:
+    - debug: {msg: new}
+",
+    );
+    insta::assert_snapshot!(desk.run("play -i hosts site.yml"), @r#"
+
+    PLAY [web] *********************************************************************
+
+    TASK [group_by] ****************************************************************
+    changed: [w1]
+    changed: [w2]
+    changed: [w3]
+
+    TASK [add_host] ****************************************************************
+    changed: [w1]
+
+    TASK [debug] *******************************************************************
+    ok: [w1] => {
+        "msg": "read"
+    }
+
+    TASK [meta] ********************************************************************
+
+    TASK [debug] *******************************************************************
+    ok: [w1] => {
+        "groups": {
+            "all": [
+                "added",
+                "w1",
+                "w2",
+                "d1"
+            ],
+            "by_w1": [
+                "w1"
+            ],
+            "by_w2": [
+                "w2"
+            ],
+            "db": [
+                "d1"
+            ],
+            "dyn": [
+                "added"
+            ],
+            "ungrouped": [],
+            "web": [
+                "w1",
+                "w2"
+            ]
+        }
+    }
+
+    PLAY [db:dyn] ******************************************************************
+
+    TASK [debug] *******************************************************************
+    ok: [d1] => {
+        "msg": "new"
+    }
+    ok: [added] => {
+        "msg": "new"
+    }
+
+    PLAY RECAP *********************************************************************
+    added                      : ok=1    changed=0    unreachable=0    failed=0    skipped=0    rescued=0    ignored=0
+    d1                         : ok=1    changed=0    unreachable=0    failed=0    skipped=0    rescued=0    ignored=0
+    w1                         : ok=4    changed=2    unreachable=0    failed=0    skipped=0    rescued=0    ignored=0
+    w2                         : ok=1    changed=1    unreachable=0    failed=0    skipped=0    rescued=0    ignored=0
+    w3                         : ok=1    changed=1    unreachable=0    failed=0    skipped=0    rescued=0    ignored=0
+
+    --- stderr
+    [WARNING]: refresh_inventory task does not support when conditional
+    --- exit 0
+    "#);
+}

@@ -81,6 +81,12 @@ impl Inventory {
             .or_else(|| self.implicit_localhost(name))
     }
 
+    /// Whether a host is written down, or is this machine, which need not be.
+    #[must_use]
+    pub fn knows(&self, name: &str) -> bool {
+        self.host(name).is_some() || self.implicit_localhost(name).is_some()
+    }
+
     /// This machine under one of its names, where the inventory does not mention it.
     pub fn implicit_localhost(&self, name: &str) -> Option<&Host> {
         let asked = self.implicit.iter().find(|host| host.name == name)?;

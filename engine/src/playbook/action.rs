@@ -308,7 +308,21 @@ impl Action {
                 action: LocalAction::AddHost | LocalAction::Pause,
                 ..
             }
-        )
+        ) || self.refreshes_inventory()
+    }
+
+    /// Whether it reads the inventory's sources anew.
+    #[must_use]
+    pub fn refreshes_inventory(&self) -> bool {
+        let Self::Local {
+            action: LocalAction::Meta,
+            arguments,
+            ..
+        } = self
+        else {
+            return false;
+        };
+        arguments.get("action").and_then(Node::as_str) == Some("refresh_inventory")
     }
 
     /// Whether hosts or groups may come of it that later plays are for.
@@ -322,7 +336,7 @@ impl Action {
                     action: LocalAction::AddHost | LocalAction::GroupBy,
                     ..
                 }
-        )
+        ) || self.refreshes_inventory()
     }
 
     /// The arguments as written.

@@ -16,7 +16,10 @@ impl Host {
     pub(super) async fn meta(&mut self, play: &PlayContext, task: &Arc<Task>) -> Result<(), Stop> {
         let scope = self.scope_of(play, task);
         let info = self.info(task, &scope);
+        // As Ansible has it: what is for the whole play does not depend on one host.
+        let refreshes = task.action.refreshes_inventory();
         match self.all_true(&task.directives.when, &scope).await {
+            _ if refreshes => {}
             Ok(None) => {}
             Ok(Some(condition)) => {
                 let result = json!({
@@ -85,8 +88,18 @@ impl Host {
             "noop" => Ok(()),
             "refresh_inventory" => {
                 self.drain().await?;
-                match self.shared.refresh_inventory() {
-                    Ok(()) => Ok(()),
+                if !task.directives.when.is_empty() {
+                    let text =
+                        "refresh_inventory task does not support when conditional".to_owned();
+                    self.shared.warn(text).await;
+                }
+                match self.shared.refresh_inventory().await {
+                    Ok(noticed) => {
+                        for odd in noticed {
+                            self.shared.warn(odd.message.clone()).await;
+                        }
+                        Ok(())
+                    }
                     Err(problems) => {
                         let unfit = super::include::unread(&problems);
                         self.unfit(task, &scope, &info, unfit).await

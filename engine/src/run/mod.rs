@@ -177,8 +177,9 @@ pub struct Settings {
 /// Asks a person a question; none where there is no answer.
 pub type Ask = Arc<dyn Fn(&str, bool) -> Option<String> + Send + Sync>;
 
-/// Reads an inventory.
-pub type ReadInventory = Arc<dyn Fn() -> Result<Inventory, Vec<Diagnostic>> + Send + Sync>;
+/// Reads an inventory, and tells what is odd about it, or all mistakes in it.
+pub type ReadInventory =
+    Arc<dyn Fn() -> Result<(Inventory, Vec<Diagnostic>), Vec<Diagnostic>> + Send + Sync>;
 
 /// Whether a task is to be run.
 pub type Step = Arc<dyn Fn(&str, &str) -> bool + Send + Sync>;

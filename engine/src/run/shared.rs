@@ -112,6 +112,11 @@ impl Shared {
         })
     }
 
+    /// A warning that is about no host in particular.
+    pub(crate) async fn warn(&self, text: String) {
+        self.emit(Event::Warning { host: None, text }).await;
+    }
+
     pub(crate) async fn emit(&self, mut event: Event) {
         if let Event::TaskEnded(ended) = &mut event {
             ended.digests = ended.effects.iter().map(Effect::digest).collect();
@@ -226,24 +231,31 @@ impl Shared {
         Ok(())
     }
 
-    /// Reads the inventory's sources anew, and makes the changes of this run in it once more.
+    /// Reads the inventory's sources anew, makes the changes of this run in it once more, and gives back what is odd
+    /// about the sources.
     ///
     /// # Errors
     /// What is wrong with the sources; the inventory stays what it was then.
-    pub(crate) fn refresh_inventory(&self) -> Result<(), Vec<Diagnostic>> {
-        let Some(read) = &self.settings.read_inventory else {
-            return Ok(());
+    pub(crate) async fn refresh_inventory(&self) -> Result<Vec<Diagnostic>, Vec<Diagnostic>> {
+        let Some(read) = self.settings.read_inventory.clone() else {
+            return Ok(Vec::new());
         };
-        let mut fresh = read()?;
-        for change in lock(&self.changes).iter() {
-            change(&mut fresh)?;
-        }
-        *self
+        // Scripts among the sources take their time.
+        let (mut fresh, noticed) = tokio::task::spawn_blocking(move || read())
+            .await
+            .unwrap_or_else(|gone| std::panic::resume_unwind(gone.into_panic()))?;
+        // Held from here on, so that no change is made in between and lost.
+        let mut inventory = self
             .inventory
             .write()
-            .unwrap_or_else(PoisonError::into_inner) = Arc::new(fresh);
+            .unwrap_or_else(PoisonError::into_inner);
+        for change in lock(&self.changes).iter() {
+            // What was done to a host that has gone is of no interest any more.
+            let _ = change(&mut fresh);
+        }
+        *inventory = Arc::new(fresh);
         lock(&self.layers).clear();
-        Ok(())
+        Ok(noticed)
     }
 
     /// What hosts hold while they do a throttled task.

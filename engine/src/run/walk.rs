@@ -167,6 +167,11 @@ impl Host {
         self.batch.pass(&self.name, &self.place);
         let fresh;
         let play = match self.play_now(play) {
+            Some(now) if !now.inventory.knows(&self.name) => {
+                // It has gone from the sources, and so from the play.
+                self.drain().await?;
+                return Err(Stop::Ended);
+            }
             Some(now) => {
                 fresh = now;
                 &fresh
