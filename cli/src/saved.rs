@@ -21,6 +21,7 @@ use crate::{
     error::{Invalid, PLAN_REFUSED, Refused},
     flags::Target,
     place,
+    runs::{About, PLAN},
 };
 
 /// What a plan is made of while its events come in.
@@ -223,6 +224,37 @@ pub(crate) fn open(
         else_disk,
     );
     Ok(Opened { saved, made_by })
+}
+
+/// Where a run applied a saved plan: makes the controller's files those of the plan, so that its hosts are reached as they
+/// were then. The playbooks of the run, and its inventories in `target`.
+///
+/// # Errors
+/// When the plan that was kept with the run is damaged.
+pub(crate) fn revive(about: &About, runs: &Path, target: &mut Target) -> Result<Vec<PathBuf>> {
+    let path = runs.join(&about.run).join(PLAN);
+    if about.plan.is_none() || !path.exists() {
+        if target.inventory.is_empty() {
+            target.inventory.clone_from(&about.inventory);
+        }
+        return Ok(about.playbooks.clone());
+    }
+    let limit = target.limit.take();
+    let inventory = std::mem::take(&mut target.inventory);
+    let (saved, store) = read(&path)?;
+    let mut made_by = MadeBy::try_parse_from(&saved.words)
+        .context("the command that the plan was made by is not understood")?
+        .plan;
+    override_by(&mut made_by.target, target)?;
+    *target = made_by.target;
+    target.limit = limit;
+    if !inventory.is_empty() {
+        // Hosts have moved: what is said now counts.
+        target.inventory = inventory;
+        return Ok(about.playbooks.clone());
+    }
+    sources::keep(saved.sources, saved.header.made_s, Box::new(store), true);
+    Ok(made_by.playbooks)
 }
 
 /// The files that a plan was made from and that are others now.

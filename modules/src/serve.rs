@@ -240,6 +240,7 @@ impl Session {
             lock = Some(state.lock(
                 &hello.who,
                 &hello.run,
+                hello.controller,
                 Duration::from_millis(hello.lock_timeout_ms),
             )?);
             if lock.as_ref().is_some_and(Lock::is_joined) {

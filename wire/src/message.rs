@@ -56,6 +56,9 @@ pub struct Hello {
     pub mode: Mode,
     /// The run's name: letters, digits, `-`; unique in a fleet.
     pub run: String,
+    /// Tells this controller from another one that goes on with the same run: conversations of one controller share the
+    /// host's lock.
+    pub controller: u64,
     /// Who runs it, as shown to whoever finds the host locked: `user@machine`.
     pub who: String,
     /// Where the host keeps locks and journals; none for the usual place.

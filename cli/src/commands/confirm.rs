@@ -29,10 +29,8 @@ impl Confirm {
         let places = Places::of_this_user();
         let folder = self.output.log_dir.as_ref().unwrap_or(&places.runs);
         let about = runs::find(folder, &self.run)?;
-        if self.target.inventory.is_empty() {
-            self.target.inventory.clone_from(&about.inventory);
-        }
-        let setup = Setup::read(&self.target, None, &about.playbooks)?;
+        let playbooks = crate::saved::revive(&about, folder, &mut self.target)?;
+        let setup = Setup::read(&self.target, None, &playbooks)?;
         let settings = setup.settings(&self.target, None)?;
         let (events, _unread) = tokio::sync::mpsc::channel(1024);
         let errands = setup

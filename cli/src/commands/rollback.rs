@@ -27,14 +27,10 @@ pub(crate) struct Rollback {
 impl Rollback {
     pub(crate) async fn run(mut self) -> Result<u8> {
         let places = crate::place::Places::of_this_user();
-        let about = runs::find(
-            self.output.log_dir.as_ref().unwrap_or(&places.runs),
-            &self.run,
-        )?;
-        if self.target.inventory.is_empty() {
-            self.target.inventory.clone_from(&about.inventory);
-        }
-        let setup = Setup::read(&self.target, None, &about.playbooks)?;
+        let folder = self.output.log_dir.as_ref().unwrap_or(&places.runs);
+        let about = runs::find(folder, &self.run)?;
+        let playbooks = crate::saved::revive(&about, folder, &mut self.target)?;
+        let setup = Setup::read(&self.target, None, &playbooks)?;
         let settings = setup.settings(&self.target, None)?;
         let forks = settings.forks;
         let (events, _unread) = tokio::sync::mpsc::channel(1024);

@@ -140,6 +140,7 @@ impl Link {
             protocol: PROTOCOL,
             mode,
             run: shared.run.clone(),
+            controller: shared.controller,
             who: settings.who.clone(),
             state_dir: reach.state_dir.clone(),
             transaction: transaction(settings, name, mode),

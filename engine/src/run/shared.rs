@@ -34,6 +34,8 @@ use crate::{
 /// A run's constant parts, and the states of its hosts.
 pub(crate) struct Shared {
     pub(crate) run: String,
+    /// Tells this run of this process from any other that has its name.
+    pub(crate) controller: u64,
     pub(crate) mode: Mode,
     pub(crate) settings: Settings,
     pub(crate) playbooks: Arc<[Playbook]>,
@@ -92,6 +94,10 @@ impl Shared {
         Arc::new_cyclic(|own| Self {
             own: own.clone(),
             run: run.name,
+            controller: std::hash::BuildHasher::hash_one(
+                &std::hash::RandomState::new(),
+                std::process::id(),
+            ),
             mode: run.mode,
             settings: run.settings,
             inventory: RwLock::new(run.inventory),

@@ -63,6 +63,7 @@ async fn ready(
         who: "a test".to_owned(),
         state_dir: None,
         lock_timeout_ms: 0,
+        controller: 1,
         transaction: fleet_wire::Transaction::default(),
         digest_key: None,
     };

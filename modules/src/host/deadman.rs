@@ -340,7 +340,7 @@ impl State {
             end_process(brief);
         }
         // Whoever holds the lock now is about to undo this run as well, for it has no end.
-        let Ok(_lock) = self.lock("the host itself", run, Duration::from_secs(300)) else {
+        let Ok(_lock) = self.lock("the host itself", run, 0, Duration::from_secs(300)) else {
             return;
         };
         if self.end_of(run).is_none() {

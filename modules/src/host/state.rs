@@ -99,12 +99,18 @@ impl State {
         Ok(())
     }
 
-    /// Takes the lock, waiting for it if another run holds it. Conversations of the same run share it: a machine that the
+    /// Takes the lock, waiting for it if another run holds it. Conversations of the same run of one controller share it: a machine that the
     /// inventory knows by two names is worked on under both.
     ///
     /// # Errors
     /// With who holds it when the time is over, or why it cannot be taken.
-    pub fn lock(&self, who: &str, run: &str, timeout: Duration) -> Result<Lock, Refusal> {
+    pub fn lock(
+        &self,
+        who: &str,
+        run: &str,
+        controller: u64,
+        timeout: Duration,
+    ) -> Result<Lock, Refusal> {
         let unfit = |error: io::Error| Refusal::Unfit(Fault::io("lock", &self.dir, error).message);
         let file = OpenOptions::new()
             .create(true)
@@ -117,7 +123,7 @@ impl State {
         loop {
             match file.try_lock() {
                 Ok(()) => {
-                    let lines = format!("{who}\n{run}\n{}\n", clock::now());
+                    let lines = format!("{who}\n{run}\n{}\n{controller}\n", clock::now());
                     fs::write(&holder, lines).map_err(unfit)?;
                     // Who is of the same run may come in; nobody else can.
                     file.lock_shared().map_err(unfit)?;
@@ -129,10 +135,12 @@ impl State {
                 Err(TryLockError::Error(error)) => return Err(unfit(error)),
                 Err(TryLockError::WouldBlock) => {}
             }
-            let held_by = read_holder(&holder);
-            if held_by.run == run && file.try_lock_shared().is_ok() {
+            let (held_by, own) = read_holder(&holder);
+            let is_ours = |held: &Locked, own: u64| held.run == run && own == controller;
+            if is_ours(&held_by, own) && file.try_lock_shared().is_ok() {
                 // It may have been let go and taken by another meanwhile.
-                if read_holder(&holder).run == run {
+                let (held_by, own) = read_holder(&holder);
+                if is_ours(&held_by, own) {
                     return Ok(Lock {
                         _file: file,
                         joined: true,
@@ -309,15 +317,17 @@ pub fn is_run_name(run: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
 }
 
-fn read_holder(path: &Path) -> Locked {
+/// Who holds the lock, and from which controller.
+fn read_holder(path: &Path) -> (Locked, u64) {
     let text = fs::read_to_string(path).unwrap_or_default();
     let mut lines = text.lines().map(str::to_owned);
     let mut next = || lines.next().unwrap_or_else(|| UNKNOWN.to_owned());
-    Locked {
+    let locked = Locked {
         who: next(),
         run: next(),
         since: next(),
-    }
+    };
+    (locked, next().parse().unwrap_or(0))
 }
 
 #[cfg(test)]
@@ -329,8 +339,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let state = State::at(dir.path().join("state").to_str());
         state.prepare().unwrap();
-        let lock = state.lock("ann@desk", "r1", Duration::ZERO).unwrap();
-        let Err(Refusal::Locked(locked)) = state.lock("bob@desk", "r2", Duration::from_millis(60))
+        let lock = state.lock("ann@desk", "r1", 1, Duration::ZERO).unwrap();
+        let Err(Refusal::Locked(locked)) =
+            state.lock("bob@desk", "r2", 1, Duration::from_millis(60))
         else {
             panic!("not locked")
         };
@@ -338,15 +349,15 @@ mod tests {
             (locked.who.as_str(), locked.run.as_str()),
             ("ann@desk", "r1")
         );
-        let again = state.lock("ann@desk", "r1", Duration::ZERO).unwrap();
+        let again = state.lock("ann@desk", "r1", 1, Duration::ZERO).unwrap();
         assert!(again.is_joined() && !lock.is_joined());
         drop(lock);
         assert!(matches!(
-            state.lock("bob@desk", "r2", Duration::ZERO),
+            state.lock("bob@desk", "r2", 1, Duration::ZERO),
             Err(Refusal::Locked(_))
         ));
         drop(again);
-        state.lock("bob@desk", "r2", Duration::ZERO).unwrap();
+        state.lock("bob@desk", "r2", 1, Duration::ZERO).unwrap();
     }
 
     #[test]

@@ -50,6 +50,7 @@ impl<W: Write, R: Read> Talk<W, R> {
             who: "ann@desk".to_owned(),
             state_dir,
             lock_timeout_ms: 0,
+            controller: 1,
             transaction: fleet_wire::Transaction::default(),
             digest_key: None,
         };
