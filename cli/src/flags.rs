@@ -166,6 +166,19 @@ pub(crate) struct Output {
     pub(crate) log_dir: Option<PathBuf>,
 }
 
+/// The list of who may approve plans: the one that is named, or ssh's usual one.
+pub(crate) fn signers(named: Option<PathBuf>) -> anyhow::Result<PathBuf> {
+    let home = crate::place::Places::of_this_user().home;
+    named
+        .or_else(|| home.map(|home| home.join(".ssh/allowed_signers")))
+        .ok_or_else(|| {
+            crate::error::Invalid(
+                "name the list of who may approve with `--allowed-signers`".to_owned(),
+            )
+            .into()
+        })
+}
+
 /// A whole number from 1 on.
 fn number(text: &str) -> Result<usize, String> {
     let number = text.parse().ok().filter(|number| *number > 0);

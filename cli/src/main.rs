@@ -1,6 +1,8 @@
 //! `fleetctl`: plans, applies and proves what is to be true on a fleet of hosts.
 
 mod ansible_cfg;
+mod approvals;
+mod audit;
 mod called;
 mod commands;
 mod controller;
@@ -44,6 +46,9 @@ struct Cli {
 enum Command {
     Plan(commands::plan::Plan),
     Show(commands::show::Show),
+    Diff(commands::diff::Diff),
+    Approve(commands::approve::Approve),
+    Verify(commands::verify::Verify),
     Apply(commands::apply::Apply),
     Play(commands::play::Play),
     Exec(commands::exec::Exec),
@@ -57,6 +62,8 @@ enum Command {
     Inventory(commands::inventory::Inventory),
     Vault(commands::vault::Vault),
     Runs(commands::runs::Runs),
+    Drift(commands::drift::Drift),
+    Audit(commands::audit::Audit),
     Doc(commands::doc::Doc),
     Schema(commands::schema::Schema),
 }
@@ -115,6 +122,11 @@ fn main() -> ExitCode {
         match cli.command {
             Command::Plan(plan) => plan.run().await,
             Command::Show(show) => show.run(),
+            Command::Diff(diff) => diff.run(),
+            Command::Approve(approve) => approve.run(),
+            Command::Verify(verify) => verify.run(),
+            Command::Audit(audit) => audit.run(),
+            Command::Drift(drift) => drift.run().await,
             Command::Apply(apply) => apply.run().await,
             Command::Play(play) => play.run().await,
             Command::Exec(exec) => exec.run().await,

@@ -271,7 +271,7 @@ fn mode_name<S: serde::Serializer>(mode: &Mode, serializer: S) -> Result<S::Ok, 
         Mode::Read => "read",
         Mode::Plan => "plan",
         Mode::Apply => "apply",
-        Mode::Confirm => "confirm",
+        Mode::Care => "confirm",
     })
 }
 

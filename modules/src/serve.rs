@@ -234,9 +234,9 @@ impl Session {
         if hello.mode == Mode::Apply {
             // Out of the login session, whose end must not end an undo. It fails where this leads a group already.
             let _ = rustix::process::setsid();
-            state
-                .prepare()
-                .map_err(|fault| Refusal::Unfit(fault.message))?;
+            state.prepare().map_err(|fault| {
+                Refusal::Unfit(format!("{}: `fleetctl host repair`", fault.message))
+            })?;
             lock = Some(state.lock(
                 &hello.who,
                 &hello.run,
@@ -270,7 +270,7 @@ impl Session {
         let pending = state.pending();
         let mut host = match hello.mode {
             Mode::Apply => Host::apply(state.clone(), &run, &hello.who),
-            Mode::Plan | Mode::Read | Mode::Confirm => Host::plan(),
+            Mode::Plan | Mode::Read | Mode::Care => Host::plan(),
         };
         if let (Mode::Apply, Some(seconds)) = (hello.mode, transaction.confirm_s) {
             host.look_after(seconds, transaction.plan.is_some(), inbox.signs.clone());
@@ -379,6 +379,9 @@ impl Session {
             }
             ToHost::Confirm { run } => FromHost::Finished(not_found(&run)),
             ToHost::Rollback { run } => FromHost::Finished(self.rollback(&run)),
+            ToHost::Standing => FromHost::Standing(self.state.standing()),
+            ToHost::Repair => self.standing_after(self.state.repair()),
+            ToHost::Unlock { run } => self.standing_after(self.state.unlock(&run)),
             ToHost::Journal => FromHost::Journal(self.state.journaled()),
             // A second hello and parts that nobody asked for mean nothing.
             ToHost::Hello(_) | ToHost::Blob { .. } | ToHost::Alive => return Ok(()),
@@ -447,6 +450,14 @@ impl Session {
             });
         }
         Ok(outcome)
+    }
+
+    /// How things stand behind an attempt to change that.
+    fn standing_after(&self, done: Result<(), Fault>) -> FromHost {
+        match done {
+            Ok(()) => FromHost::Standing(self.state.standing()),
+            Err(fault) => FromHost::Refused(Refusal::Unfit(fault.message)),
+        }
     }
 
     /// What is known already of a task of a run that goes on.

@@ -43,6 +43,15 @@ pub enum ToHost {
         /// The run's name in the host's journal.
         run: String,
     },
+    /// Asks how things stand; answered by [`FromHost::Standing`].
+    Standing,
+    /// Sets damaged journals aside, so that runs can begin again; answered by [`FromHost::Standing`].
+    Repair,
+    /// Ends the helper that holds the lock for a run; answered by [`FromHost::Standing`].
+    Unlock {
+        /// The run that holds it: nobody breaks a lock that has changed hands.
+        run: String,
+    },
     /// Asks for the journal's runs; answered by [`FromHost::Journal`].
     Journal,
 }
@@ -94,8 +103,9 @@ pub enum Mode {
     Plan,
     /// Effects are journaled and performed, under the host's lock.
     Apply,
-    /// A run that waits for it is confirmed. Takes no lock.
-    Confirm,
+    /// What fleetctl keeps on the host is seen to: runs are confirmed, journals repaired, locks broken. Takes no lock, and
+    /// recovers nothing.
+    Care,
 }
 
 /// One task, ready to run: conditions decided and templates rendered.
@@ -216,6 +226,8 @@ pub enum FromHost {
     },
     /// The runs in the host's journal, oldest first.
     Journal(Vec<Journaled>),
+    /// How things stand.
+    Standing(Standing),
 }
 
 /// A host that is ready.
@@ -256,6 +268,27 @@ pub enum Refusal {
     },
     /// A cut-off run could not be undone: a person is needed.
     Unrecovered(Undone),
+}
+
+/// How things stand on a host with what fleetctl keeps there.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Standing {
+    /// `/etc/machine-id`.
+    pub machine_id: String,
+    /// The state directory.
+    pub state_dir: String,
+    /// Who holds the lock.
+    pub locked: Option<Locked>,
+    /// Runs that are not over: under way, held, or waiting for being confirmed.
+    pub open: Vec<Journaled>,
+    /// Handlers that are left over.
+    pub pending: Vec<String>,
+    /// Journals that cannot be read, with the reason: no run begins before they are repaired.
+    pub damaged: Vec<(String, String)>,
+    /// Where damaged journals were set aside.
+    pub aside: Vec<String>,
+    /// Bytes that journals and backups take.
+    pub bytes: u64,
 }
 
 /// Who holds a host's lock.

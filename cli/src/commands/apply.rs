@@ -11,6 +11,7 @@ use fleet_wire::Mode;
 
 use super::{listing, plan};
 use crate::{
+    audit,
     count::count,
     error::{Invalid, NOT_ALLOWED, PLAN_REFUSED, Refused},
     flags::{self, Output, Target, Tasks},
@@ -60,6 +61,12 @@ pub(crate) struct Apply {
     /// Only a saved plan that is no older: `30m`, `24h`
     #[arg(long, value_parser = flags::duration, value_name = "TIME", help_heading = "Saved plan")]
     max_age: Option<Duration>,
+    /// Only a saved plan that so many people have approved (`fleetctl approve`)
+    #[arg(long, value_name = "N", help_heading = "Saved plan")]
+    approvals: Option<usize>,
+    /// Who may approve, in the form of ssh-keygen(1) [default: ~/.ssh/allowed_signers]
+    #[arg(long, value_name = "FILE", help_heading = "Saved plan")]
+    allowed_signers: Option<PathBuf>,
     /// Read what the saved plan could not know to be needed from the files as they are now
     #[arg(long, help_heading = "Saved plan")]
     allow_unknown: bool,
@@ -113,6 +120,8 @@ impl Apply {
             lock_timeout: Duration::ZERO,
             expect: None,
             max_age: None,
+            approvals: None,
+            allowed_signers: None,
             allow_unknown: false,
             strict: false,
             allow_irreversible: false,
@@ -141,6 +150,23 @@ impl Apply {
             expect: self.expect.as_deref(),
             max_age: self.max_age,
         };
+        if let Some(needed) = self.approvals {
+            let signers = flags::signers(self.allowed_signers.clone())?;
+            let (plan, _) = saved::read(path)?;
+            let (good, bad) = crate::approvals::valid(path, &plan.header.hash, &signers)?;
+            if good.len() < needed {
+                let why = bad
+                    .iter()
+                    .fold(String::new(), |all, why| all + "\n  " + why);
+                let text = format!(
+                    "{}: {} of {} are there{why}",
+                    path.display(),
+                    good.len(),
+                    count(needed, "approval")
+                );
+                return Err(Refused::new(PLAN_REFUSED, text).into());
+            }
+        }
         let opened = saved::open(path, &terms, &self.target, self.allow_unknown)?;
         let name = run_name();
         self.opened(opened, &name, path, false).await
@@ -352,6 +378,13 @@ impl Apply {
         settings: fleet_engine::run::Settings,
         folder: &mut Folder,
     ) -> Result<Recap> {
+        let more = serde_json::json!({
+            "plan": settings.saved.as_ref().map(|saved| &saved.hash),
+            "resume": settings.saved.as_ref().is_some_and(|saved| saved.resume),
+            "playbooks": setup.playbooks.iter().map(|book| &book.path).collect::<Vec<_>>(),
+            "allow_irreversible": self.allow_irreversible,
+        });
+        audit::note(&setup.places, "apply begins", name, more)?;
         let run = setup.run(name, Mode::Apply, settings);
         let mut unwritten = false;
         let reader = |event: &_| {
@@ -362,7 +395,21 @@ impl Apply {
                 );
             }
         };
-        crate::follow::follow(run, reader, Some(reporter::reporter(self.style()))).await
+        let recap =
+            crate::follow::follow(run, reader, Some(reporter::reporter(self.style()))).await?;
+        let ends: std::collections::BTreeMap<_, _> = recap
+            .hosts
+            .iter()
+            .map(|(host, counts)| {
+                (
+                    host,
+                    serde_json::json!({"changed": counts.changed, "failed": counts.failed}),
+                )
+            })
+            .collect();
+        let more = serde_json::json!({"exit_code": recap.exit_code(), "hosts": ends});
+        audit::note(&setup.places, "apply ended", name, more)?;
+        Ok(recap)
     }
 
     async fn with_load_tests(

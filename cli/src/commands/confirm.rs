@@ -32,10 +32,9 @@ impl Confirm {
         let playbooks = crate::saved::revive(&about, folder, &mut self.target)?;
         let setup = Setup::read(&self.target, None, &playbooks)?;
         let settings = setup.settings(&self.target, None)?;
+        crate::audit::note(&setup.places, "confirm", &about.run, serde_json::json!({}))?;
         let (events, _unread) = tokio::sync::mpsc::channel(1024);
-        let errands = setup
-            .run(&run_name(), Mode::Confirm, settings)
-            .errands(events);
+        let errands = setup.run(&run_name(), Mode::Care, settings).errands(events);
         let mut code = 0_u8;
         let mut set = tokio::task::JoinSet::new();
         for host in about.hosts.clone() {

@@ -2,8 +2,11 @@ use std::{io::IsTerminal, time::Duration};
 
 use anyhow::Result;
 use clap::Subcommand;
-use fleet_engine::transport::{enroll, masters};
-use fleet_wire::Mode;
+use fleet_engine::{
+    event::HostEnd,
+    transport::{enroll, masters},
+};
+use fleet_wire::{Mode, Standing, ToHost};
 
 use crate::{
     count::count,
@@ -45,6 +48,39 @@ enum Verb {
         #[arg(required_unless_present = "all")]
         pattern: Option<String>,
     },
+    /// Show how things stand with what fleetctl keeps on hosts: locks, open runs, damaged journals
+    Status {
+        #[command(flatten)]
+        target: Target,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+        /// Which hosts: a pattern
+        pattern: String,
+    },
+    /// Set damaged journals aside, so that runs can begin again
+    ///
+    /// Nothing is thrown away: the journals and the old contents that they kept lie in `damaged/` in the state directory. What those runs did is not undone.
+    Repair {
+        #[command(flatten)]
+        target: Target,
+        /// Do not ask
+        #[arg(short, long)]
+        yes: bool,
+        /// Which hosts: a pattern
+        pattern: String,
+    },
+    /// End the helper that holds a host's lock
+    ///
+    /// What its run has changed is undone when the next run begins. Where a controller still works with that helper, it loses the host.
+    Unlock {
+        #[command(flatten)]
+        target: Target,
+        /// The host
+        host: String,
+        /// The run that holds the lock, as `fleetctl host status` tells it
+        run: String,
+    },
     /// Show the runs in the hosts' own journals
     Journal {
         #[command(flatten)]
@@ -70,6 +106,17 @@ impl Host {
                 all,
                 pattern,
             } => disconnect(&target, all, pattern.as_deref()).await,
+            Verb::Status {
+                target,
+                json,
+                pattern,
+            } => status(&target, json, &pattern).await,
+            Verb::Repair {
+                target,
+                yes,
+                pattern,
+            } => repair(&target, yes, &pattern).await,
+            Verb::Unlock { target, host, run } => unlock(&target, &host, run).await,
             Verb::Journal {
                 target,
                 json,
@@ -141,14 +188,17 @@ async fn enroll_hosts(target: &Target, yes: bool, pattern: &str) -> Result<u8> {
 }
 
 fn agreed(name: &str) -> Result<bool> {
+    agreed_to(&format!("are these the keys of {name}?"))
+}
+
+fn agreed_to(question: &str) -> Result<bool> {
     if !std::io::stdin().is_terminal() {
         return Err(Invalid(
-            "there is no terminal to ask on: say `--yes` after comparing the fingerprints"
-                .to_owned(),
+            "there is no terminal to ask on: say `--yes` after having a look".to_owned(),
         )
         .into());
     }
-    anstream::eprint!("are these the keys of {name}? [y/N] ");
+    anstream::eprint!("{question} [y/N] ");
     let mut answer = String::new();
     std::io::stdin().read_line(&mut answer)?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
@@ -178,6 +228,147 @@ async fn disconnect(target: &Target, all: bool, pattern: Option<&str>) -> Result
         );
     }
     Ok(0)
+}
+
+/// Asks a host how things stand, after `what`.
+async fn standing(
+    errands: &fleet_engine::run::Errands,
+    name: &str,
+    what: &ToHost,
+) -> std::result::Result<Standing, HostEnd> {
+    let mut errand = errands.host(name, true, Mode::Care).await?;
+    errand.standing(what).await
+}
+
+async fn status(target: &Target, json: bool, pattern: &str) -> Result<u8> {
+    let errands = errands(target, Mode::Care)?;
+    let mut code = 0;
+    let mut all = serde_json::Map::new();
+    for name in errands.hosts(pattern).map_err(crate::setup::one)? {
+        match standing(&errands, &name, &ToHost::Standing).await {
+            Ok(standing) => {
+                if !standing.damaged.is_empty() {
+                    code = 7;
+                }
+                if json {
+                    all.insert(name, serde_json::to_value(standing)?);
+                } else {
+                    anstream::println!("{}{}", paint(HEADING, &name), stands(&standing));
+                }
+            }
+            Err(end) => {
+                anstream::eprintln!("{} {}", paint(BAD, &name), reporter::end_text(&end));
+                code = code.max(4);
+            }
+        }
+    }
+    if json {
+        anstream::println!("{}", serde_json::to_string_pretty(&all)?);
+    }
+    Ok(code)
+}
+
+/// How things stand, a line each.
+fn stands(standing: &Standing) -> String {
+    let mut lines = Vec::new();
+    if let Some(locked) = &standing.locked {
+        lines.push(format!(
+            "locked by run {} of {} since {}",
+            locked.run, locked.who, locked.since
+        ));
+    }
+    for run in &standing.open {
+        let waits = run.waits_s.map_or_else(String::new, |seconds| {
+            format!(", undone in {seconds} s unless it is confirmed or goes on")
+        });
+        lines.push(format!(
+            "run {} of {} is {}{waits}",
+            run.run, run.who, run.state
+        ));
+    }
+    for handler in &standing.pending {
+        lines.push(format!("the handler `{handler}` is left over"));
+    }
+    for (run, why) in &standing.damaged {
+        lines.push(paint(BAD, format!("{run}: {why}")));
+    }
+    for path in &standing.aside {
+        lines.push(format!("set aside: {path}"));
+    }
+    let sum = format!(
+        "{} ({} kB in {})",
+        if lines.is_empty() {
+            paint(GOOD, "nothing is open")
+        } else {
+            String::new()
+        },
+        standing.bytes / 1000,
+        standing.state_dir
+    );
+    match lines.is_empty() {
+        true => format!(" {sum}"),
+        false => format!("\n  {}\n {sum}", lines.join("\n  ")),
+    }
+}
+
+async fn repair(target: &Target, yes: bool, pattern: &str) -> Result<u8> {
+    let errands = errands(target, Mode::Care)?;
+    let mut code = 0;
+    for name in errands.hosts(pattern).map_err(crate::setup::one)? {
+        let before = match standing(&errands, &name, &ToHost::Standing).await {
+            Ok(standing) => standing,
+            Err(end) => {
+                anstream::eprintln!("{} {}", paint(BAD, &name), reporter::end_text(&end));
+                code = 4;
+                continue;
+            }
+        };
+        if before.damaged.is_empty() {
+            anstream::println!(
+                "{} {}",
+                paint(HEADING, &name),
+                paint(GOOD, "has nothing to repair")
+            );
+            continue;
+        }
+        anstream::println!("{}{}", paint(HEADING, &name), stands(&before));
+        if !yes && !agreed_to("set these journals aside? what their runs did stays as it is")? {
+            continue;
+        }
+        let more = serde_json::json!({"host": name});
+        crate::audit::note(&Places::of_this_user(), "repair", "", more)?;
+        match standing(&errands, &name, &ToHost::Repair).await {
+            Ok(after) => anstream::println!("{}{}", paint(HEADING, &name), stands(&after)),
+            Err(end) => {
+                anstream::eprintln!("{} {}", paint(BAD, &name), reporter::end_text(&end));
+                code = 7;
+            }
+        }
+    }
+    Ok(code)
+}
+
+async fn unlock(target: &Target, host: &str, run: String) -> Result<u8> {
+    let errands = errands(target, Mode::Care)?;
+    let names = errands.hosts(host).map_err(crate::setup::one)?;
+    let [name] = &names[..] else {
+        return Err(Invalid(format!(
+            "`{host}` is not one host, and a lock is broken one at a time"
+        ))
+        .into());
+    };
+    let more = serde_json::json!({"host": name});
+    crate::audit::note(&Places::of_this_user(), "unlock", &run, more)?;
+    match standing(&errands, name, &ToHost::Unlock { run }).await {
+        Ok(after) => {
+            anstream::println!("{}{}", paint(HEADING, name), stands(&after));
+            Ok(0)
+        }
+        Err(end) => {
+            anstream::eprintln!("{} {}", paint(BAD, name), reporter::end_text(&end));
+            Ok(6)
+        }
+    }
 }
 
 async fn journal(target: &Target, json: bool, pattern: &str) -> Result<u8> {

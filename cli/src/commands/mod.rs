@@ -1,9 +1,13 @@
 //! One file a verb: its flags, and what it does with the engine.
 
 pub(crate) mod apply;
+pub(crate) mod approve;
+pub(crate) mod audit;
 pub(crate) mod bench;
 pub(crate) mod confirm;
+pub(crate) mod diff;
 pub(crate) mod doc;
+pub(crate) mod drift;
 pub(crate) mod exec;
 pub(crate) mod facts;
 pub(crate) mod host;
@@ -19,3 +23,4 @@ pub(crate) mod schema;
 pub(crate) mod show;
 pub(crate) mod validate;
 pub(crate) mod vault;
+pub(crate) mod verify;

@@ -32,6 +32,8 @@ impl Rollback {
         let playbooks = crate::saved::revive(&about, folder, &mut self.target)?;
         let setup = Setup::read(&self.target, None, &playbooks)?;
         let settings = setup.settings(&self.target, None)?;
+        let more = serde_json::json!({"limit": self.target.limit});
+        crate::audit::note(&setup.places, "rollback", &about.run, more)?;
         let forks = settings.forks;
         let (events, _unread) = tokio::sync::mpsc::channel(1024);
         let errands = setup

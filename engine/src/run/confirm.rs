@@ -71,7 +71,7 @@ pub(super) async fn ask(
     settings.control_dir = settings
         .control_dir
         .join(format!("fresh-{}", std::process::id()));
-    let link = Link::reach_by(shared, name, reach, Mode::Confirm, &settings)
+    let link = Link::reach_by(shared, name, reach, Mode::Care, &settings)
         .await
         .map_err(told)?;
     let answer = link

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, atomic::Ordering};
 
-use fleet_wire::{As, Finish, FromHost, Journaled, Json, Mode, Status, ToHost, Undone};
+use fleet_wire::{As, Finish, FromHost, Journaled, Json, Mode, Standing, Status, ToHost, Undone};
 use tokio::sync::mpsc;
 
 use super::{
@@ -61,6 +61,22 @@ impl Errand {
         let run = run.to_owned();
         match self.link.ask(&ToHost::Rollback { run }).await {
             Ok(FromHost::Finished(undone)) => Ok(undone),
+            Ok(_) => Err(out_of_turn()),
+            Err(why) => Err(lost(why)),
+        }
+    }
+
+    /// How things stand with what fleetctl keeps on the host, after `what` was asked of it.
+    ///
+    /// # Errors
+    /// When the host refuses, or is lost on the way.
+    pub async fn standing(&mut self, what: &ToHost) -> Result<Standing, HostEnd> {
+        match self.link.ask(what).await {
+            Ok(FromHost::Standing(standing)) => Ok(standing),
+            Ok(FromHost::Refused(fleet_wire::Refusal::Unfit(message))) => Err(HostEnd::Refused {
+                message,
+                person: false,
+            }),
             Ok(_) => Err(out_of_turn()),
             Err(why) => Err(lost(why)),
         }

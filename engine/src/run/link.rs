@@ -151,7 +151,7 @@ impl Link {
         sender.send(&ToHost::Hello(hello)).await.map_err(broken)?;
         sender.flush().await.map_err(broken)?;
         match receiver.next().await.map_err(broken)? {
-            Some(FromHost::Ready(_)) if mode == Mode::Confirm => {}
+            Some(FromHost::Ready(_)) if mode == Mode::Care => {}
             Some(FromHost::Ready(ready)) => {
                 shared
                     .emit(Event::Connected {
@@ -377,7 +377,8 @@ fn refused(refusal: Refusal) -> HostEnd {
         },
         Refusal::Unrecovered(undone) => HostEnd::Refused {
             message: format!(
-                "run {} was cut off here and could not be undone: {}",
+                "run {} was cut off here and could not be undone, so no other begins (`fleetctl host status` tells more, \
+                 `fleetctl host repair` sets aside what is damaged): {}",
                 undone.run,
                 undone
                     .effects

@@ -181,6 +181,7 @@ impl State {
                 .map_err(|error| Fault::io("confirm in", &dir, error))
                 .and_then(|()| Lines::reopen(&self.journal_path(run)))
                 .and_then(|(mut lines, _)| lines.end(UndoneState::Kept));
+            self.run_ended(run, UndoneState::Kept, Some("it was confirmed"));
             forget(self, run);
             let problem = kept.err().map(|fault| fault.message);
             let effects = problem.map(|problem| UndoneEffect {
@@ -337,7 +338,7 @@ impl State {
 
     fn undo_by_itself(&self, run: &str, executor: Option<&Brief>) {
         if let Some(brief) = executor {
-            end_process(brief);
+            end_process(brief.pid, &brief.started);
         }
         // Whoever holds the lock now is about to undo this run as well, for it has no end.
         let Ok(_lock) = self.lock("the host itself", run, 0, Duration::from_secs(300)) else {
@@ -497,12 +498,12 @@ fn unit(state: &State, run: &str) -> String {
     format!("fleetctl-undo-{run}-{place}")
 }
 
-/// Ends the helper that works for a run, and no other process of that number.
-fn end_process(brief: &Brief) {
-    let Some(pid) = Pid::from_raw(brief.pid) else {
+/// Ends the process of this number that was started then, and no other.
+pub(super) fn end_process(number: i32, since: &str) {
+    let Some(pid) = Pid::from_raw(number) else {
         return;
     };
-    let lives = || started(brief.pid).is_some_and(|started| started == brief.started);
+    let lives = || started(number).is_some_and(|started| started == since);
     for signal in [Signal::TERM, Signal::KILL] {
         if !lives() {
             return;
@@ -518,7 +519,7 @@ fn end_process(brief: &Brief) {
 }
 
 /// When a process was started, in the kernel's own ticks: proc(5), field 22 of `stat`.
-fn started(pid: i32) -> Option<String> {
+pub(super) fn started(pid: i32) -> Option<String> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, behind) = stat.rsplit_once(')')?;
     let mut fields = behind.split_whitespace();

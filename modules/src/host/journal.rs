@@ -254,6 +254,7 @@ impl Journal {
 
     /// Ends the run.
     pub(super) fn end(mut self, state: UndoneState) -> Result<(), Fault> {
+        self.state.run_ended(&self.run, state, None);
         self.lines()?.end(state)
     }
 
@@ -263,6 +264,8 @@ impl Journal {
             if let Some((plan, run)) = &self.plan {
                 self.state.set_applied(plan, run)?;
             }
+            let plan = self.plan.as_ref().map(|(plan, _)| plan.as_str());
+            self.state.run_began(&self.run, &self.who, plan);
         }
         self.file
             .as_mut()

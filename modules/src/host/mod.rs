@@ -41,6 +41,7 @@ use process::Process;
 use users::{Identity, Names};
 
 mod accounts;
+mod audit;
 mod background;
 mod body;
 mod clock;
@@ -63,6 +64,7 @@ mod reading;
 mod script;
 mod settings;
 mod staging;
+mod standing;
 mod state;
 mod sysctl;
 mod temporary;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use fleet_wire::{Locked, Refusal};
 
 use super::users::Names;
-use super::{Fault, clock, files};
+use super::{Fault, clock, deadman, files};
 
 /// The state directory of a host.
 #[derive(Clone, Debug)]
@@ -81,6 +81,7 @@ impl State {
     /// # Errors
     /// When it cannot be made or is not fit.
     pub fn prepare(&self) -> Result<(), Fault> {
+        self.is_whole()?;
         let make = |dir: &Path| DirBuilder::new().recursive(true).mode(0o700).create(dir);
         make(&self.dir)
             .and_then(|()| make(&self.dir.join("txn")))
@@ -123,7 +124,10 @@ impl State {
         loop {
             match file.try_lock() {
                 Ok(()) => {
-                    let lines = format!("{who}\n{run}\n{}\n{controller}\n", clock::now());
+                    let pid = rustix::process::getpid().as_raw_nonzero().get();
+                    let started = deadman::started(pid).unwrap_or_default();
+                    let now = clock::now();
+                    let lines = format!("{who}\n{run}\n{now}\n{controller}\n{pid}\n{started}\n");
                     fs::write(&holder, lines).map_err(unfit)?;
                     // Who is of the same run may come in; nobody else can.
                     file.lock_shared().map_err(unfit)?;
@@ -152,6 +156,49 @@ impl State {
                 return Err(Refusal::Locked(held_by));
             }
             std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Who holds the lock; none where nobody does.
+    #[must_use]
+    pub fn holder(&self) -> Option<Locked> {
+        let file = File::open(self.dir.join("lock")).ok()?;
+        match file.try_lock_shared() {
+            // Those of one run share it: only who has it alone, or not at all, tells.
+            Ok(()) => {
+                drop(file.unlock());
+                match file.try_lock() {
+                    Ok(()) => None,
+                    Err(_) => Some(read_holder(&self.dir.join("holder")).0),
+                }
+            }
+            Err(_) => Some(read_holder(&self.dir.join("holder")).0),
+        }
+    }
+
+    /// Ends the process that holds the lock.
+    pub(super) fn end_holder(&self) {
+        let text = fs::read_to_string(self.dir.join("holder")).unwrap_or_default();
+        let mut lines = text.lines().skip(4);
+        let (pid, started) = (lines.next(), lines.next());
+        if let (Some(Ok(pid)), Some(started)) = (pid.map(str::parse), started) {
+            deadman::end_process(pid, started);
+        }
+    }
+
+    /// Refuses a state whose journals are gone: nobody knows what was to be undone.
+    ///
+    /// # Errors
+    /// When that is so.
+    pub fn is_whole(&self) -> Result<(), Fault> {
+        let was_used = self.dir.join("holder").exists();
+        match was_used && !self.dir.join("txn").is_dir() {
+            true => Err(Fault::new(format!(
+                "the journals in {} are gone, and with them what earlier runs may have left to undo: \
+                 `fleetctl host repair` lets runs begin again",
+                self.dir.display()
+            ))),
+            false => Ok(()),
         }
     }
 

@@ -89,6 +89,7 @@ pub fn rollback_one(state: &State, run: &str) -> Undone {
 fn one(state: &State, run: &str) -> Undone {
     match undo(state, run) {
         Ok((mut undone, mut lines)) => {
+            state.run_ended(run, undone.state, state.why(run).as_deref());
             if let Err(fault) = lines.end(undone.state) {
                 let effect = "the journal, which the next run will look at again".to_owned();
                 undone.note(effect, Some(fault.message), UndoneState::RollbackFailed);
@@ -139,6 +140,7 @@ pub fn recover(state: &State, but: Option<&str>) -> Result<Vec<Undone>, Undone> 
         if undone.state == UndoneState::RollbackFailed {
             return Err(undone);
         }
+        state.run_ended(&run.run, undone.state, Some("it had been cut off"));
         lines
             .end(undone.state)
             .map_err(|fault| broken(&run.run, fault))?;
