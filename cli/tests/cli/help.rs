@@ -20,10 +20,15 @@ fn of_the_program() {
     Commands:
       plan       Show what an apply would change, and change nothing
       show       Show a saved plan, from its file alone
+      diff       What is different between two saved plans
+      approve    Sign a saved plan with an ssh key, so that it may be applied
+      verify     Check that a saved plan is whole, and who has approved it
       apply      Make it true: plan, show, ask, apply, prove
       play       Run playbooks as ansible-playbook does
       exec       Run one module on hosts as ansible does
       validate   Check inventories and playbooks without connecting to anything
+      resume     Go on with a run of a saved plan that was cut off
+      confirm    Keep a change that its hosts would undo by themselves
       rollback   Undo a past run, from the hosts' own journals
       bench      Run the load tests of a playbook alone, and change nothing
       facts      Show the facts of hosts as JSON
@@ -31,6 +36,8 @@ fn of_the_program() {
       inventory  Show an inventory: as JSON, YAML or TOML, as a graph, or one host's variables
       vault      Encrypt and decrypt files and values, as ansible-vault does
       runs       List past runs, oldest first
+      drift      Show where hosts are not as the playbooks want them, and change nothing
+      audit      The log of who changed what: each line is bound to the one before it
       doc        Show the modules there are, or one with its arguments
       schema     Print the JSON Schema of playbooks, of files of tasks, or of a module's arguments
       help       Print this message or the help of the given subcommand(s)
@@ -290,6 +297,22 @@ fn of_apply() {
 
               [default: rollback-host]
 
+          --confirm <HOW>
+              How a change is confirmed that the host would undo by itself: one that may cut it off, and
+              any of a saved plan
+
+              Possible values:
+              - auto:   Over a fresh connection, at the end of the run
+              - manual: By `fleetctl confirm`
+              - never:  Not at all: the host does not look after the run
+
+              [default: auto]
+
+          --confirm-timeout <TIME>
+              How long the host waits for that: `30s`, `5m`
+
+              [default: 60s]
+
           --lock-timeout <TIME>
               How long to wait for a host that another run holds: `30s`, `5m`
 
@@ -415,6 +438,12 @@ fn of_apply() {
 
           --max-age <TIME>
               Only a saved plan that is no older: `30m`, `24h`
+
+          --approvals <N>
+              Only a saved plan that so many people have approved (`fleetctl approve`)
+
+          --allowed-signers <FILE>
+              Who may approve, in the form of ssh-keygen(1) [default: ~/.ssh/allowed_signers]
 
           --allow-unknown
               Read what the saved plan could not know to be needed from the files as they are now
@@ -759,6 +788,10 @@ fn of_host() {
     Commands:
       enroll      Record the keys of hosts, after showing their fingerprints
       disconnect  Close the ssh connections that are kept for the next run
+      status      Show how things stand with what fleetctl keeps on hosts: locks, open runs, damaged
+                  journals
+      repair      Set damaged journals aside, so that runs can begin again
+      unlock      End the helper that holds a host's lock
       journal     Show the runs in the hosts' own journals
       help        Print this message or the help of the given subcommand(s)
 
