@@ -2,6 +2,7 @@
 //!
 //! This crate is for tests, so what cannot be done is a panic that says what was tried, not an error to handle.
 
+pub mod faults;
 mod fleet;
 mod fleetctl;
 mod patience;
