@@ -173,7 +173,7 @@ impl Vault {
                 self.hide_text(target);
             }
         }
-        let mut lines = Vec::new();
+        let (mut lines, mut kept) = (Vec::new(), None);
         if let Some((bytes, text)) = text(after)
             && let Cow::Owned(masked) = self.mask(&text)
         {
@@ -182,11 +182,20 @@ impl Vault {
                 .filter(|line| line.contains(MASK))
                 .map(str::to_owned)
                 .collect();
+            // A secret that stands alone says nothing of where it stood before: whatever else was there may have been one.
+            let alone = |line: &String| line.replace(MASK, "").trim().is_empty();
+            if lines.iter().any(alone) {
+                kept = Some(masked.lines().map(str::to_owned).collect::<Vec<_>>());
+            }
             *bytes = masked.into_bytes();
         }
         if let Some((bytes, text)) = text(before) {
-            let masked = self.mask(&text);
-            *bytes = as_after(&masked, &lines).into_bytes();
+            let masked = as_after(&self.mask(&text), &lines);
+            *bytes = match kept {
+                Some(kept) => only(&masked, &kept),
+                None => masked,
+            }
+            .into_bytes();
         }
     }
 }
@@ -201,13 +210,25 @@ fn text(entry: &mut Entry) -> Option<(&mut Vec<u8>, String)> {
     Some((bytes, text))
 }
 
+/// The old text with only those lines shown that stay.
+fn only(text: &str, kept: &[String]) -> String {
+    text.split_inclusive('\n')
+        .map(|line| {
+            let bare = line.trim_end_matches('\n');
+            match kept.iter().any(|kept| kept == bare) {
+                true => line.to_owned(),
+                false => MASK.to_owned() + &line[bare.len()..],
+            }
+        })
+        .collect()
+}
+
 /// The old text, with what stood where secrets stand now hidden, too: a password that is replaced is still one to
 /// somebody. `lines` are the new lines with secrets hidden.
 fn as_after(text: &str, lines: &[String]) -> String {
     let around: Vec<(&str, &str)> = lines
         .iter()
         .filter_map(|line| Some((line.split_once(MASK)?.0, line.rsplit_once(MASK)?.1)))
-        // A secret that stands alone says nothing of what stood there before.
         .filter(|(ahead, _)| !ahead.trim().is_empty())
         .collect();
     text.split_inclusive('\n')

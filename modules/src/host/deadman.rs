@@ -322,7 +322,7 @@ impl State {
                     true => "the host was booted before the run was confirmed".to_owned(),
                     false => format!("nobody confirmed the run within {} s", brief.timeout_s),
                 };
-                let _ = fs::write(self.run_dir(run).join(WHY), &why);
+                let _ = super::state::write_private(&self.run_dir(run).join(WHY), &why);
                 if fs::rename(&path, self.run_dir(run).join(UNDOING)).is_ok() {
                     let _ = files::sync_dir(&self.run_dir(run));
                     self.undo_by_itself(run, (!booted).then_some(&brief));

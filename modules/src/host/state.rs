@@ -128,7 +128,7 @@ impl State {
                     let started = deadman::started(pid).unwrap_or_default();
                     let now = clock::now();
                     let lines = format!("{who}\n{run}\n{now}\n{controller}\n{pid}\n{started}\n");
-                    fs::write(&holder, lines).map_err(unfit)?;
+                    write_private(&holder, &lines).map_err(unfit)?;
                     // Who is of the same run may come in; nobody else can.
                     file.lock_shared().map_err(unfit)?;
                     return Ok(Lock {
@@ -362,6 +362,17 @@ pub fn is_run_name(run: &str) -> bool {
         && run
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+}
+
+/// Writes a file that its owner alone can read.
+pub(super) fn write_private(path: &Path, text: &str) -> io::Result<()> {
+    OpenOptions::new()
+        .create(true)
+        .write(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(path)?
+        .write_all(text.as_bytes())
 }
 
 /// Who holds the lock, and from which controller.
