@@ -321,8 +321,8 @@ fn a_large_content_is_asked_for_when_it_is_needed() {
     assert_eq!(fs::read(&dest).unwrap(), content);
     assert_eq!(
         fs::read_dir(dir.path().join("state")).unwrap().count(),
-        3,
-        "holder, lock and txn, and no spool"
+        4,
+        "audit log, holder, lock and txn, and no spool"
     );
 }
 

@@ -3,6 +3,7 @@
 mod diff;
 mod group;
 mod saved;
+mod shared;
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -24,6 +25,9 @@ pub use saved::{Facts, Header, PlanFileError, SCHEMA, Saved, Store, Wave};
 pub struct Plan {
     /// The hosts, by name.
     pub hosts: BTreeMap<String, HostPlan>,
+    /// What many hosts have in common is held once.
+    #[serde(skip)]
+    shared: shared::Shared,
 }
 
 /// What would happen on one host.
@@ -111,7 +115,8 @@ impl Plan {
     }
 
     fn task(&mut self, ended: &TaskEnded) {
-        let host = self.hosts.entry(ended.host.clone()).or_default();
+        let Self { hosts, shared } = self;
+        let host = hosts.entry(ended.host.clone()).or_default();
         let shown = matches!(
             ended.status,
             Status::Changed | Status::Unknown | Status::Failed
@@ -125,13 +130,14 @@ impl Plan {
             .get("msg")
             .and_then(serde_json::Value::as_str)
             .map(str::to_owned);
+        let (effects, digests) = shared.effects(&ended.effects, &ended.digests);
         host.tasks.push(PlannedTask {
-            task: Arc::clone(&ended.task),
+            task: shared.task(&ended.task),
             item: ended.item.clone(),
             index: ended.index,
             status: ended.status,
-            effects: Arc::clone(&ended.effects),
-            digests: Arc::clone(&ended.digests),
+            effects,
+            digests,
             message: message.filter(|_| ended.status != Status::Changed),
         });
     }
