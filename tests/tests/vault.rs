@@ -89,7 +89,7 @@ fn forms(secret: &str) -> Vec<Vec<u8>> {
             false => format!("%{byte:02X}"),
         })
         .collect();
-    let json = serde_json::to_string(secret).unwrap();
+    let json = serde_json::Value::from(secret).to_string();
     vec![
         bytes.to_vec(),
         base64(0),
