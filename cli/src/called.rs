@@ -8,8 +8,12 @@ use std::{
 /// The version of Ansible whose ways these forms follow.
 const ANSIBLE: &str = "2.21.5";
 
+/// The version of Jinja whose language fleetctl's templates follow.
+const JINJA: &str = "3.1";
+
 /// A program of Ansible, and the verb that stands in for it.
-const PROGRAMS: [(&str, &str); 4] = [
+const PROGRAMS: [(&str, &str); 5] = [
+    ("ansible-galaxy", "galaxy"),
     ("ansible-playbook", "play"),
     ("ansible", "exec"),
     ("ansible-inventory", "inventory"),
@@ -65,10 +69,15 @@ impl Call {
             .file()
             .map_or_else(|| "None".to_owned(), |path| path.display().to_string());
         let own = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("fleetctl"));
+        let collections = config.config.collections_path().iter();
+        let collections: Vec<_> = collections.map(|dir| dir.display().to_string()).collect();
         Some(format!(
-            "{program} [core {ANSIBLE}]\n  config file = {file}\n  fleetctl version = {}\n  executable location = {}",
+            "{program} [core {ANSIBLE}]\n  config file = {file}\n  ansible collection location = {}\n  \
+             executable location = {}\n  fleetctl version = {}\n  \
+             jinja version = {JINJA} (the language that fleetctl's own templates follow)",
+            collections.join(":"),
+            own.display(),
             env!("CARGO_PKG_VERSION"),
-            own.display()
         ))
     }
 }
@@ -101,7 +110,10 @@ mod tests {
     #[test]
     fn the_version_is_told_in_the_first_line() {
         let text = Call::new(words("fleetctl play --version")).version();
-        assert!(text.unwrap().starts_with("ansible-playbook [core 2."));
+        let text = text.unwrap();
+        assert!(text.starts_with("ansible-playbook [core 2."));
+        // Roles look for this line.
+        assert!(text.contains("\n  jinja version = 3.1 (the language that fleetctl's own"));
         assert_eq!(Call::new(words("fleetctl plan --version")).version(), None);
         assert_eq!(
             Call::new(words("fleetctl exec -- --version")).version(),

@@ -66,6 +66,8 @@ enum Command {
     Audit(commands::audit::Audit),
     Doc(commands::doc::Doc),
     Schema(commands::schema::Schema),
+    #[command(hide = true)]
+    Galaxy(commands::galaxy::Galaxy),
 }
 
 /// Open files that are enough for thousands of hosts, each of which takes some six.
@@ -142,6 +144,7 @@ fn main() -> ExitCode {
             Command::Runs(runs) => runs.run(),
             Command::Doc(doc) => doc.run(),
             Command::Schema(schema) => schema.run(),
+            Command::Galaxy(galaxy) => galaxy.run(),
         }
     });
     runtime.shutdown_background();

@@ -10,6 +10,7 @@ pub(crate) mod doc;
 pub(crate) mod drift;
 pub(crate) mod exec;
 pub(crate) mod facts;
+pub(crate) mod galaxy;
 pub(crate) mod host;
 pub(crate) mod inventory;
 pub(crate) mod listing;
