@@ -8,6 +8,7 @@ use super::Vars;
 use crate::{
     template::{Evaluated, FileSyntax, Templar},
     variables::{Scope, Variable},
+    vault::Vault,
 };
 
 /// Looks at templates without a host.
@@ -28,6 +29,11 @@ pub trait Check {
     /// # Errors
     /// When it cannot be read or opened, or is not UTF-8.
     fn source(&self, path: &Path) -> Result<Arc<Source>, Diagnostic>;
+    /// Whether a file that is encrypted can be opened.
+    ///
+    /// # Errors
+    /// Why it cannot.
+    fn opens(&self, path: &Path) -> Result<(), Diagnostic>;
 }
 
 impl Check for Templar {
@@ -65,6 +71,13 @@ impl Check for Templar {
             Err(_) => Source::read(path),
         }
     }
+
+    fn opens(&self, path: &Path) -> Result<(), Diagnostic> {
+        match crate::sources::read(path) {
+            Ok(bytes) if Vault::is_vault_at(path) => self.vault().plain(path, bytes).map(drop),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// Finds nothing: for what was looked at before.
@@ -89,6 +102,10 @@ impl Check for Trusting {
 
     fn source(&self, path: &Path) -> Result<Arc<Source>, Diagnostic> {
         Source::read(path)
+    }
+
+    fn opens(&self, _: &Path) -> Result<(), Diagnostic> {
+        Ok(())
     }
 }
 

@@ -6,6 +6,8 @@ use fleet_yaml::{Kind, Map, Node};
 
 use super::{
     Block, Directives, Play, Prompt, Step, Task,
+    check::is_templated,
+    files,
     keywords::Place,
     reader::{Here, PlayWide, Reader},
 };
@@ -157,16 +159,29 @@ impl Reader<'_> {
         for file in &files {
             self.look(file);
             match &file.kind {
-                Kind::Str(_) => {
-                    self.named_file(file, "vars");
+                Kind::Str(_) => self.file_of_variables(file),
+                // The first that exists is taken; the others may be encrypted for others.
+                Kind::Seq(choices) => {
+                    if let Some(choice) = choices.iter().find(|choice| self.may_be_there(choice))
+                        && choice.as_str().is_some_and(|name| !is_templated(name))
+                    {
+                        self.file_of_variables(choice);
+                    }
                 }
-                Kind::Seq(_) => {}
                 _ => {
                     self.wrong_kind(file, "a file of variables");
                 }
             }
         }
         files
+    }
+
+    /// Whether a file of variables is there, or has a name that cannot be told yet.
+    fn may_be_there(&self, name: &Node) -> bool {
+        let mut search = self.here.search.to_vec();
+        search.extend(files::search(&self.dir));
+        name.as_str()
+            .is_none_or(|name| is_templated(name) || files::find(name, "vars", &search).is_ok())
     }
 
     /// `vars_prompt:`

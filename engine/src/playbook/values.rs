@@ -1,6 +1,6 @@
 //! Values as far as they can be judged without a host: those of keywords, and arguments without a template.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use fleet_modules::module::{self, ArgumentError, Module};
 use fleet_yaml::{Diagnostic, Map, Node, Severity, Span};
@@ -12,7 +12,7 @@ use super::{
     files,
     reader::Reader,
 };
-use crate::template::FileSyntax;
+use crate::{template::FileSyntax, vault::Vault};
 
 /// Keywords.
 impl Reader<'_> {
@@ -111,7 +111,7 @@ impl Reader<'_> {
                 }
                 LocalAction::IncludeVars => {
                     if let Some(file) = arguments.get("file") {
-                        self.named_file(file, "vars");
+                        self.file_of_variables(file);
                     }
                 }
                 LocalAction::Meta => self.meta(arguments),
@@ -245,7 +245,12 @@ impl Reader<'_> {
         if !already {
             return;
         }
+        if !self.opens(&path, &src.span) {
+            return;
+        }
+        // What is encrypted is looked at when it is used.
         match crate::sources::read_to_string(&path) {
+            Ok(_) if Vault::is_vault_at(&path) => {}
             Ok(text) => self.tell_late(self.shelf.settings.check.file(&path, &text, &syntax)),
             Err(problem) if problem.kind() == std::io::ErrorKind::InvalidData => {
                 let message = format!("{} is not UTF-8, and a template must be", path.display());
@@ -267,8 +272,31 @@ impl Reader<'_> {
         if let Some(src) = arguments.get("src")
             && !on_the_host
         {
-            self.named_file(src, "files");
+            let plain = arguments.get("decrypt").and_then(truth) == Some(false);
+            if let Some(path) = self.named_file(src, "files").filter(|_| !plain) {
+                self.opens(&path, &src.span);
+            }
         }
+    }
+
+    /// A file of variables of the controller, if its name is written out.
+    pub(super) fn file_of_variables(&mut self, name: &Node) {
+        if let Some(path) = self.named_file(name, "vars") {
+            self.opens(&path, &name.span);
+        }
+    }
+
+    /// Whether a file of the controller can be opened, if it is encrypted.
+    fn opens(&mut self, path: &Path, named: &Span) -> bool {
+        let Err(problem) = self.shelf.settings.check.opens(path) else {
+            return true;
+        };
+        let mut problem = problem.with_related(named.clone(), "named here");
+        if self.conditional {
+            problem.severity = Severity::Warning;
+        }
+        self.tell(problem, true);
+        false
     }
 
     /// A file of the controller, if its name is written out: it must be there, unless a play makes files here.
