@@ -484,6 +484,7 @@ fn template_settings(dirs: &[PathBuf], vault: &Vault, config: &Arc<Config>) -> T
             config: Arc::clone(config),
         }),
         vault: vault.clone(),
+        managed: config.ansible_managed().to_owned(),
     }
 }
 

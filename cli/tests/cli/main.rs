@@ -8,6 +8,7 @@ mod docs;
 mod help;
 mod inventories;
 mod json;
+mod language;
 mod local;
 mod play;
 mod playbooks;

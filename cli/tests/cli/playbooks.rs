@@ -244,15 +244,7 @@ fn arguments_that_are_not_there_or_must_be() {
       |
       = help: write the arguments as a mapping below the module
 
-    error: argument `_raw_params` of `service`: it is not known to this module
-     --> site.yml:5:16
-      |
-    5 |     - service: name=nginx state=reloaded now
-      |                ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-      |
-      = help: known are name, state, enabled, use, sleep, pattern, arguments, runlevel
-
-    4 mistakes; nothing was connected, nothing was changed
+    3 mistakes; nothing was connected, nothing was changed
     --- exit 11
     ");
 }

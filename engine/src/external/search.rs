@@ -67,12 +67,15 @@ const CONTROLLER: [&str; 17] = [
 pub struct Unsupported {
     /// A lowercase fragment.
     pub message: String,
+    /// What to do instead.
+    pub help: Option<&'static str>,
 }
 
 impl Unsupported {
     pub(super) fn new(message: impl Into<String>) -> Self {
         Self {
             message: message.into(),
+            help: None,
         }
     }
 }
@@ -202,6 +205,15 @@ impl Search {
         }
     }
 
+    /// Looks whether a project's action plugin of this name stands before every module of it.
+    ///
+    /// # Errors
+    /// When there is one: it runs in Ansible itself.
+    pub fn no_plugin(&self, name: &str) -> Result<(), Unsupported> {
+        let short = name.strip_prefix("ansible.legacy.").unwrap_or(name);
+        self.no_action_plugin(&self.action_plugins, short)
+    }
+
     /// Names of modules in the `library` directories and of a collection, for suggestions.
     #[must_use]
     pub fn names(&self) -> Vec<String> {
@@ -219,7 +231,7 @@ impl Search {
         let dirs = self.library.iter().chain(&self.settings_library);
         let found = dirs.into_iter().find_map(|dir| self.in_dir(dir, name));
         let Some(path) = found else { return Ok(None) };
-        self.no_action_plugin(&self.action_plugins, name)?;
+        self.no_plugin(name)?;
         self.read(format!("ansible.legacy.{name}"), &path).map(Some)
     }
 
@@ -263,10 +275,10 @@ impl Search {
             Some((folders, last)) => (folders.replace('.', "/"), last),
             None => (String::new(), module),
         };
+        self.no_action_plugin(&[root.join("plugins/action").join(&below)], last)?;
         let Some(path) = self.in_dir(&root.join("plugins/modules").join(below), last) else {
             return Ok(None);
         };
-        self.no_action_plugin(&[root.join("plugins/action")], last)?;
         self.read(format!("{collection}.{module}"), &path).map(Some)
     }
 
@@ -289,10 +301,16 @@ impl Search {
             .find(|path| sources::is_file(path));
         match plugin {
             None => Ok(()),
-            Some(path) => Err(Unsupported::new(format!(
-                "the module `{name}` has a part that runs in Ansible itself, an action plugin, which fleetctl cannot run: {}",
-                path.display()
-            ))),
+            Some(path) => Err(Unsupported {
+                help: Some(
+                    "what it does on hosts can be a module in `library/` that reads and prints JSON; what it does here, \
+                     lookups, `set_fact` and tasks with `delegate_to: localhost`",
+                ),
+                ..Unsupported::new(format!(
+                    "`{name}` is an action plugin, which runs in Ansible itself and not on a host; fleetctl cannot run it: {}",
+                    path.display()
+                ))
+            }),
         }
     }
 

@@ -110,6 +110,7 @@ impl LoadOptions {
                 playbook_dir: PathBuf::new(),
                 controller,
                 vault: Vault::default(),
+                managed: "Ansible managed".to_owned(),
             }),
             vault: Vault::default(),
             extra_vars: IndexMap::new(),

@@ -286,6 +286,29 @@ impl Action {
         }
     }
 
+    /// The module's name with its collection, as Ansible's messages have it.
+    pub(crate) fn full_name(&self) -> String {
+        let name = self.name();
+        match self {
+            Self::External { .. } | Self::Templated { .. } | Self::Missing { .. } => {
+                name.to_owned()
+            }
+            _ if name.contains('.') => name.to_owned(),
+            _ => format!("ansible.builtin.{name}"),
+        }
+    }
+
+    /// Whether it may have text that is no `key=value` among its arguments.
+    pub(crate) fn takes_text(&self) -> bool {
+        match self {
+            Self::Module { module, .. } => module.free_form.is_some(),
+            Self::Local { action, .. } => {
+                action.free_form().is_some() || *action == LocalAction::SetFact
+            }
+            _ => true,
+        }
+    }
+
     /// Whether `name` names its module, whatever collection stands before it.
     #[must_use]
     pub fn is_called(&self, name: &str) -> bool {

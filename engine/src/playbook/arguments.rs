@@ -70,7 +70,11 @@ impl Reader<'_> {
         if let Some(names) = call.target.arguments() {
             for argument in action.arguments().keys() {
                 // Text that is no argument was told of.
-                if argument == "_raw_params" || names.iter().any(|known| known == argument) {
+                if argument == "_raw_params" && call.value.as_str().is_some() {
+                    sound = false;
+                    continue;
+                }
+                if names.iter().any(|known| known == argument) {
                     continue;
                 }
                 let near = nearest(argument, names.iter().map(String::as_str));

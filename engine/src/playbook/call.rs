@@ -19,7 +19,7 @@ use super::{
     keywords::{self, Place},
     reader::Reader,
 };
-use crate::external::External;
+use crate::external::{External, Unsupported};
 
 /// Keywords that name a module by their value.
 const BY_VALUE: [&str; 2] = ["action", "local_action"];
@@ -225,6 +225,10 @@ impl Reader<'_> {
             return Some(Target::Template);
         }
         let own = Target::find(name);
+        if let Err(problem) = self.modules.no_plugin(name) {
+            self.unsupported(span, &problem);
+            return None;
+        }
         let searched = match own {
             // Steering the play is nobody else's.
             Some(Target::Include(_) | Target::Import(_)) => Ok(None),
@@ -235,7 +239,7 @@ impl Reader<'_> {
             (_, Some(own)) => return Some(own),
             (Ok(None), None) => {}
             (Err(problem), None) => {
-                self.problem(span, problem.to_string());
+                self.unsupported(span, &problem);
                 return None;
             }
         }
@@ -263,6 +267,11 @@ impl Reader<'_> {
         let refusal = keywords::refusal(place, name, &module_names());
         self.problem(span, refusal.message).help = refusal.help;
         None
+    }
+
+    /// A module that is there and cannot be run.
+    fn unsupported(&mut self, span: &Span, problem: &Unsupported) {
+        self.problem(span, problem.to_string()).help = problem.help.map(str::to_owned);
     }
 
     /// `action: module key=value` or `action: {module: name, key: value}`: the name, and the arguments behind it.
@@ -404,14 +413,8 @@ impl Reader<'_> {
         }
         match more.as_str() {
             Some(text) if is_templated(text) => call.template = Some(self.value(more)),
-            Some(text) => {
-                for (key, text) in free_form::split(text, false, |_| true).arguments {
-                    let value = Node::string(&text, &more.span);
-                    call.arguments.entry(key).or_insert(value);
-                }
-            }
-            None => {
-                self.wrong_kind(more, "a mapping of arguments");
+            _ => {
+                self.wrong_kind(more, "a mapping of arguments, or a template that gives one");
             }
         }
     }

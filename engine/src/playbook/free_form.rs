@@ -1,6 +1,6 @@
 //! `module: key=value key2="a b"`: arguments written as one string.
 
-use std::ops::Range;
+use std::{borrow::Cow, ops::Range};
 
 /// Splits free-form text into `key=value` arguments and what is left, which is the text itself for
 /// modules that take one (`command: ls -l chdir=/tmp`).
@@ -16,7 +16,7 @@ pub(super) fn split(text: &str, takes_text: bool, known: impl Fn(&str) -> bool) 
         let (start, end) = (word.start, word.end);
         match pair(&text[word]) {
             Some((key, value)) if is_key(key, takes_text) && (!takes_text || known(key)) => {
-                arguments.push((key.to_owned(), unquote(value)));
+                arguments.push((key.to_owned(), unquote(&decoded(value))));
                 rest.push_str(&text[kept_to..start]);
                 kept_to = end;
             }
@@ -28,6 +28,52 @@ pub(super) fn split(text: &str, takes_text: bool, known: impl Fn(&str) -> bool) 
         arguments,
         rest: rest.trim().to_owned(),
     }
+}
+
+/// A value with its escapes made what they stand for, as Ansible does it in whatever quotes: `\n`, `\x41`, `\u00e9`.
+fn decoded(value: &str) -> Cow<'_, str> {
+    if !value.contains('\\') {
+        return Cow::Borrowed(value);
+    }
+    let (mut out, mut rest) = (String::with_capacity(value.len()), value);
+    while let Some(at) = rest.find('\\') {
+        out.push_str(&rest[..at]);
+        let escape = &rest[at + 1..];
+        let (letter, taken) = match escape.chars().next() {
+            Some(quoted @ ('\\' | '\'' | '"')) => (Some(quoted), 1),
+            Some('a') => (Some('\x07'), 1),
+            Some('b') => (Some('\x08'), 1),
+            Some('f') => (Some('\x0c'), 1),
+            Some('n') => (Some('\n'), 1),
+            Some('r') => (Some('\r'), 1),
+            Some('t') => (Some('\t'), 1),
+            Some('v') => (Some('\x0b'), 1),
+            Some('x') => (coded(escape, 2), 3),
+            Some('u') => (coded(escape, 4), 5),
+            Some('U') => (coded(escape, 8), 9),
+            _ => (None, 0),
+        };
+        match letter {
+            Some(letter) => {
+                out.push(letter);
+                rest = &escape[taken..];
+            }
+            None => {
+                out.push('\\');
+                rest = escape;
+            }
+        }
+    }
+    out.push_str(rest);
+    Cow::Owned(out)
+}
+
+/// The character that the hexadecimal digits behind an escape's letter name.
+fn coded(escape: &str, digits: usize) -> Option<char> {
+    let digits = escape.get(1..=digits)?;
+    let sound = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let number = u32::from_str_radix(digits, 16).ok().filter(|_| sound)?;
+    char::from_u32(number)
 }
 
 /// A word at its first `=` that is in no template.
@@ -182,7 +228,30 @@ mod tests {
     }
 
     #[test]
+    fn escapes_in_values_stand_for_what_they_name() {
+        let split = split(
+            r#"a="x\ny\\z" b='it\'s' c=\x41\u00e9\q d="C:\new" e="a=\"b\"" echo 'a\tb'"#,
+            true,
+            |_| true,
+        );
+        let pairs = [
+            ("a", "x\ny\\z"),
+            ("b", "it's"),
+            ("c", "A\u{e9}\\q"),
+            ("d", "C:\new"),
+            ("e", "a=\"b\""),
+        ];
+        assert_eq!(
+            split.arguments,
+            pairs.map(|(k, v)| (k.to_owned(), v.to_owned()))
+        );
+        assert_eq!(split.rest, r"echo 'a\tb'");
+    }
+
+    #[test]
     fn a_backslash_at_the_end_is_no_panic() {
+        assert_eq!(split("a=\\", false, |_| true).arguments[0].1, "\\");
+        assert_eq!(split("a=\\xé", false, |_| true).arguments[0].1, "\\xé");
         assert_eq!(split("a\\", true, |_| false).rest, "a\\");
     }
 }

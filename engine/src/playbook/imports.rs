@@ -155,7 +155,7 @@ impl Reader<'_> {
         };
         let mut directives = inherited.clone();
         self.block_keywords(map, &mut directives);
-        let known = known_to(&directives);
+        let known = known_to(&directives, &name.span);
         let Some(file) = self.rendered(&name, &known) else {
             return Vec::new();
         };
@@ -311,7 +311,7 @@ impl Reader<'_> {
         }
         let mut directives = inherited.clone();
         self.block_keywords(map, &mut directives);
-        let Some(wanted) = self.role_call(call, &known_to(&directives)) else {
+        let Some(wanted) = self.role_call(call, &known_to(&directives, &call.key.span)) else {
             return Vec::new();
         };
         let place = call
@@ -473,7 +473,7 @@ impl Reader<'_> {
 }
 
 /// The variables that are known to the names of static imports, lowest first.
-fn known_to(directives: &Directives) -> Vec<Arc<Vars>> {
+fn known_to(directives: &Directives, span: &Span) -> Vec<Arc<Vars>> {
     let mut known = Vec::new();
     if let Some(role) = &directives.role {
         known.extend(role.defaults.iter().cloned());
@@ -484,7 +484,23 @@ fn known_to(directives: &Directives) -> Vec<Arc<Vars>> {
         known.extend(role.params.iter().cloned());
     }
     known.extend(directives.include_params.iter().cloned());
+    if let Some(role) = &directives.role {
+        known.push(Arc::new(of_role(role, span)));
+    }
     known
+}
+
+/// Magic variables of a role that are known before the run.
+fn of_role(role: &Role, span: &Span) -> Vars {
+    let text = |text: &str| Node::string(text, span);
+    let bare = role.name.rsplit('.').next().unwrap_or(&role.name);
+    let path = role.path.display().to_string();
+    let own = [
+        ("role_name", text(bare)),
+        ("ansible_role_name", text(&role.name)),
+        ("role_path", text(&path)),
+    ];
+    Vars::from_iter(own.map(|(name, value)| (name.to_owned(), value)))
 }
 
 /// The place of an argument of an include.

@@ -38,6 +38,7 @@ impl Project {
             playbook_dir: self.path().to_owned(),
             controller: Arc::new(NoController),
             vault: Vault::default(),
+            managed: String::new(),
         });
         Books::new(BookSettings::new(Arc::new(templar)))
     }

@@ -20,9 +20,10 @@ pub(super) async fn validate(
     arguments: &IndexMap<String, Node>,
     scope: &HostScope,
 ) -> Result<Done, Unfit> {
-    let spec = match arguments.get("argument_spec") {
-        Some(node) => to_json(&host.known(node, scope).await?),
-        None => Value::Null,
+    let Some(spec) = said(host, arguments, "argument_spec", scope).await? else {
+        return Err(Unfit::Problem(
+            "\"argument_spec\" arg is required in args: {}".to_owned(),
+        ));
     };
     let Some(spec) = spec.as_object() else {
         return Err(Unfit::Problem(format!(
@@ -41,8 +42,9 @@ pub(super) async fn validate(
                 }
             }
             None => {
-                let value = to_json(&host.known(node, scope).await?);
-                given.extend(value.as_object().cloned().unwrap_or_default());
+                let value = said(host, arguments, "provided_arguments", scope).await?;
+                let value = value.as_ref().and_then(Value::as_object);
+                given.extend(value.cloned().unwrap_or_default());
             }
         }
     }
@@ -63,10 +65,8 @@ pub(super) async fn validate(
             _ => {}
         }
     }
-    let context = match arguments.get("validate_args_context") {
-        Some(node) => to_json(&host.known(node, scope).await?),
-        None => json!({}),
-    };
+    let context = said(host, arguments, "validate_args_context", scope).await?;
+    let context = context.unwrap_or_else(|| json!({}));
     let mut errors = Vec::new();
     check(spec, &Fields::new(), &given, &[], &mut errors);
     if errors.is_empty() {
@@ -79,6 +79,17 @@ pub(super) async fn validate(
         "msg": format!("Validation of arguments failed:\n{}", errors.join("\n")),
         "argument_errors": errors, "argument_spec_data": spec, "validate_args_context": context,
     }))))
+}
+
+/// An argument's value; none where it is absent or `omit`.
+async fn said(
+    host: &mut Host,
+    arguments: &IndexMap<String, Node>,
+    name: &str,
+    scope: &HostScope,
+) -> Result<Option<Value>, Unfit> {
+    let value = host.keyword(arguments.get(name), scope).await?;
+    Ok(value.as_ref().map(to_json))
 }
 
 /// A value that can be known now; one that cannot is taken for what it should be.

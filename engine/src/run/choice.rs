@@ -73,6 +73,7 @@ impl Choice<'_> {
                 .collect(),
             inventory: Arc::from([]),
             defaults: Vec::new(),
+            reached: None,
             beside: None,
         };
         let span = || play.hosts.span.clone();

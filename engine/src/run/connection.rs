@@ -2,6 +2,8 @@
 
 use std::{path::PathBuf, time::Duration};
 
+use minijinja::Value;
+
 use super::{scope::HostScope, shared::Shared};
 use crate::{
     playbook::Directives,
@@ -12,12 +14,37 @@ use crate::{
 };
 
 /// How to reach a host, and as whom to work there.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(crate) struct Reach {
     pub(crate) address: Address,
     /// None where no task of the run needs root.
     pub(crate) r#become: Option<Become>,
     pub(crate) state_dir: Option<String>,
+}
+
+impl Reach {
+    /// What a connection's variable is where nobody sets it.
+    pub(super) fn variable(&self, name: &str) -> Option<Variable> {
+        let address = &self.address;
+        let value = match name {
+            "ansible_connection" => Value::from(match address.kind {
+                Kind::Ssh => "ssh",
+                Kind::Local => "local",
+            }),
+            "ansible_host" | "ansible_ssh_host" => Value::from(match address.kind {
+                Kind::Ssh => address.host.as_str(),
+                Kind::Local => address.name.as_str(),
+            }),
+            "ansible_user" | "ansible_ssh_user" => Value::from(address.user.as_deref()?),
+            "ansible_timeout" | "ansible_ssh_timeout" => Value::from(address.timeout.as_secs()),
+            "ansible_private_key_file" => {
+                Value::from(address.private_key_file.as_ref()?.display().to_string())
+            }
+            "ansible_shell_executable" => Value::from("/bin/sh"),
+            _ => return None,
+        };
+        Some(Variable::Data(value))
+    }
 }
 
 /// Resolves a host's connection variables.

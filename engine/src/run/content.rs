@@ -1,6 +1,6 @@
 //! `copy` and `template`: what they put on a host is made here, and travels as a content beside its task.
 
-use std::{collections::BTreeMap, path::Path, sync::Arc};
+use std::{path::Path, sync::Arc};
 
 use fleet_modules::module;
 use fleet_yaml::Node;
@@ -17,7 +17,7 @@ use super::{
 use crate::{
     playbook::{LocalAction, Task, files},
     sources,
-    template::FileSyntax,
+    template::{FileSyntax, about},
     vault::Vault,
 };
 
@@ -98,7 +98,7 @@ pub(super) async fn calls(
         ))
     })?;
     if template {
-        let text = render(host, &path, written, scope).await?;
+        let text = render(host, &src, &path, written, scope).await?;
         return Ok(vec![call(
             args,
             Some(Payload::held(text.into_bytes())),
@@ -145,6 +145,7 @@ pub(super) fn is_true(value: Option<&serde_json::Value>) -> bool {
 
 async fn render(
     host: &mut Host,
+    src: &str,
     path: &Path,
     written: &IndexMap<String, Node>,
     scope: &HostScope,
@@ -169,23 +170,9 @@ async fn render(
         Some(node) => host.known(node, scope).await?,
         None => Value::from(""),
     };
-    let extra: BTreeMap<String, Value> = [
-        ("template_path", Value::from(path.display().to_string())),
-        ("template_fullpath", Value::from(path.display().to_string())),
-        ("template_destpath", dest),
-        ("ansible_managed", Value::from("Ansible managed")),
-        ("template_host", Value::from(hostname())),
-        ("template_uid", Value::from(owner(path))),
-        ("template_mtime", Value::from(changed_at(path))),
-        (
-            "template_run_date",
-            Value::from(written_at(
-                jiff::Timestamp::from_second(sources::now() as i64).unwrap_or_default(),
-            )),
-        ),
-    ]
-    .map(|(name, value)| (name.to_owned(), value))
-    .into();
+    let managed = &host.shared.templar.settings().managed;
+    let mut extra = about(src, path, managed);
+    extra.insert("template_destpath".to_owned(), dest);
     let shared = Arc::clone(&host.shared);
     let lookup = scope.shared();
     match host
@@ -199,41 +186,6 @@ async fn render(
         Settled::Known(text) => Ok(text),
         Settled::Unknown(because) => Err(Unfit::Unknown(because)),
     }
-}
-
-/// The controller's name, as templates may show it.
-fn hostname() -> String {
-    std::fs::read_to_string("/proc/sys/kernel/hostname")
-        .map(|name| name.trim().to_owned())
-        .unwrap_or_default()
-}
-
-/// The owner of a template: the name, or the number where it has none.
-fn owner(path: &Path) -> String {
-    let Ok(about) = sources::about(path) else {
-        return String::new();
-    };
-    let number = about.uid.to_string();
-    let accounts = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
-    let name = accounts.lines().find_map(|line| {
-        let mut fields = line.split(':');
-        let name = fields.next()?;
-        (fields.nth(1)? == number).then(|| name.to_owned())
-    });
-    name.unwrap_or(number)
-}
-
-fn changed_at(path: &Path) -> String {
-    let changed = sources::about(path).ok();
-    changed
-        .and_then(|about| jiff::Timestamp::from_nanosecond(about.modified_ns.into()).ok())
-        .map(written_at)
-        .unwrap_or_default()
-}
-
-/// As Python prints a time without a zone.
-fn written_at(time: jiff::Timestamp) -> String {
-    time.strftime("%Y-%m-%d %H:%M:%S.%f").to_string()
 }
 
 /// `mode: preserve` takes the mode of the controller's file.

@@ -7,7 +7,7 @@ use fleet_modules::module::Module;
 use fleet_wire::{Json, Mode, OnlyIf, Outcome, Status};
 use fleet_yaml::Node;
 use indexmap::IndexMap;
-use minijinja::Value;
+use minijinja::{Value, value::ValueKind};
 use serde_json::json;
 
 use super::{
@@ -27,8 +27,8 @@ use crate::{
     event::{Event, TaskEnded, TaskInfo},
     external::{self, External},
     inventory::Inventory,
-    playbook::{Action, LocalAction, Play, Task, wrong_argument},
-    template::{EvalError, Evaluated, is_omit},
+    playbook::{Action, LocalAction, Play, Task, files, wrong_argument},
+    template::{EvalError, Evaluated, is_omit, type_name},
     transport,
     variables::{Scope, Variable},
 };
@@ -172,11 +172,12 @@ impl Host {
         let private = self.shared.settings.private_role_vars == Some(true);
         let of_play = play.play.roles.iter();
         let of_play = of_play.filter(|role| role.public.unwrap_or(!private));
-        let scope = play.scope.of_task(task, of_play.chain(&self.exposed));
+        let mut scope = play.scope.of_task(task, of_play.chain(&self.exposed));
+        scope.reached = Some(Arc::clone(&play.reach));
         let search = play.search(task);
         let search: Value = search
             .iter()
-            .map(|dir| Value::from(dir.display().to_string()))
+            .map(|dir| Value::from(files::absolute(dir).display().to_string()))
             .collect();
         scope.with("ansible_search_path", Variable::Data(search))
     }
@@ -604,6 +605,12 @@ impl Host {
             .words(task.directives.delegate_to.as_ref(), scope)
             .await?;
         let written = self.written_arguments(task, scope).await?;
+        if written.contains_key("_raw_params") && !task.action.takes_text() {
+            return Err(Unfit::Problem(format!(
+                "Task failed: Action '{}' does not support raw params.",
+                task.action.full_name()
+            )));
+        }
         let work = match &task.action {
             Action::Module {
                 module,
@@ -620,11 +627,9 @@ impl Host {
                 ..
             } => Work::Calls(content::calls(self, play, task, &written, scope).await?),
             Action::Local { action, .. } if unknown(*action, &written).is_some() => {
-                let argument = unknown(*action, &written).unwrap_or_default();
-                return Err(Unfit::Problem(format!(
-                    "{argument} is not a valid option in {}",
-                    action.name()
-                )));
+                return Err(Unfit::Problem(
+                    unknown(*action, &written).unwrap_or_default(),
+                ));
             }
             Action::Local { action, .. } => {
                 let limit = terms.timeout_s;
@@ -737,7 +742,18 @@ impl Host {
         };
         if let Some(node) = &task.args {
             let value = self.known(node, scope).await?;
-            add(&value, node);
+            match value.kind() {
+                _ if is_omit(&value) => {}
+                ValueKind::Map => add(&value, node),
+                _ => {
+                    return Err(Unfit::Problem(format!(
+                        "Task failed: Finalization of task args for '{}' failed: \
+                         Task args must resolve to a 'dict' not '{}'.",
+                        task.action.full_name(),
+                        type_name(&value)
+                    )));
+                }
+            }
         }
         for node in task.directives.module_defaults.iter().rev() {
             let value = self.known(node, scope).await?;
@@ -813,11 +829,24 @@ pub(super) fn data_node(value: &Value, place: &Node) -> Node {
     node
 }
 
-/// An argument that a module of the controller does not have.
+/// What Ansible says of an argument that a module of the controller does not have.
 fn unknown(action: LocalAction, arguments: &IndexMap<String, Node>) -> Option<String> {
     let known = action.arguments()?;
     let is_known = |name: &String| known.iter().any(|own| own.name == name);
-    arguments.keys().find(|name| !is_known(name)).cloned()
+    let argument = arguments.keys().find(|name| !is_known(name))?;
+    let module = action.name();
+    Some(match action {
+        LocalAction::Assert | LocalAction::Debug | LocalAction::Pause => {
+            let mut names: Vec<_> = known.iter().map(|own| own.name).collect();
+            names.sort_unstable();
+            format!(
+                "Unsupported parameters for ({module}) module: {argument}. Supported parameters include: {}.",
+                names.join(", ")
+            )
+        }
+        LocalAction::IncludeVars => format!("{argument} is not a valid option in {module}"),
+        _ => format!("Invalid options for {module}: {argument}"),
+    })
 }
 
 fn is_local(task: &Task) -> bool {

@@ -194,28 +194,43 @@ async fn debug(
             });
         }
     }
-    let (name, settled) = match arguments.get("var") {
-        Some(node) => {
+    let (var, msg) = (arguments.get("var"), arguments.get("msg"));
+    if var.is_some() && msg.is_some() {
+        return Err(Unfit::Problem(
+            "Task failed: parameters are mutually exclusive: msg|var".to_owned(),
+        ));
+    }
+    let mut missed = Vec::new();
+    let (name, settled) = match (var, msg) {
+        (Some(node), _) => {
+            let Some(expression) = expression(host, node, scope).await? else {
+                return Ok(Done::ok(json!({"changed": false, "msg": "Hello world!"})));
+            };
             let shared = std::sync::Arc::clone(&host.shared);
             let lookup = scope.shared();
-            let expression = node.as_str().unwrap_or_else(|| node.raw()).to_owned();
             let settled = host
-                .settled(|| shared.templar.expression(&expression, &node.span, &lookup))
-                .await;
-            // Ansible shows an undefined variable instead of failing.
+                .settled(|| shared.templar.shown(&expression, &node.span, &lookup))
+                .await?;
             let settled = match settled {
-                Err(Unfit::Problem(_)) => Settled::Known(Value::from("VARIABLE IS NOT DEFINED!")),
-                other => other?,
+                Settled::Known((value, found)) => {
+                    missed = found;
+                    Settled::Known(value)
+                }
+                Settled::Unknown(because) => Settled::Unknown(because),
             };
             (expression, settled)
         }
-        None => match arguments.get("msg") {
-            Some(node) => ("msg".to_owned(), host.value(node, scope).await?),
-            None => (
+        (None, Some(node)) => match host.value(node, scope).await? {
+            Settled::Known(value) if crate::template::is_omit(&value) => (
                 "msg".to_owned(),
                 Settled::Known(Value::from("Hello world!")),
             ),
+            settled => ("msg".to_owned(), settled),
         },
+        (None, None) => (
+            "msg".to_owned(),
+            Settled::Known(Value::from("Hello world!")),
+        ),
     };
     let value = match settled {
         Settled::Known(value) => to_json(&value),
@@ -228,8 +243,33 @@ async fn debug(
     };
     let mut result = serde_json::Map::new();
     result.insert("changed".to_owned(), false.into());
+    if !missed.is_empty() {
+        let numbered = missed.iter().enumerate();
+        let warnings: Vec<_> = numbered
+            .map(|(at, why)| format!("Encountered 1 template error.\nerror {} - {why}", at + 1))
+            .collect();
+        result.insert("warnings".to_owned(), json!(warnings));
+    }
     result.insert(name, value);
     Ok(Done::ok(result.into()))
+}
+
+/// The expression of `debug: var=…`, which a template may give; none where it is `omit` or empty.
+async fn expression(
+    host: &mut Host,
+    node: &Node,
+    scope: &HostScope,
+) -> Result<Option<String>, Unfit> {
+    let value = host.known(node, scope).await?;
+    match value.as_str() {
+        _ if crate::template::is_omit(&value) => Ok(None),
+        Some(text) => Ok((!text.is_empty()).then(|| text.to_owned())),
+        None => Err(Unfit::Problem(format!(
+            "Task failed: argument 'var' is of type {} and we were unable to convert to _check_type_str_no_conversion: \
+             '{value}' is not a string and conversion is not allowed",
+            crate::template::type_name(&value)
+        ))),
+    }
 }
 
 async fn set_fact(

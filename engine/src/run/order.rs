@@ -4,7 +4,10 @@ use fleet_yaml::{Diagnostic, Node};
 use minijinja::{Value, value::ValueKind};
 
 use super::shared::{Place, Shared};
-use crate::{playbook::Play, template::Evaluated};
+use crate::{
+    playbook::Play,
+    template::{Evaluated, is_omit},
+};
 
 /// Puts hosts into the order that the play asks for.
 ///
@@ -14,7 +17,7 @@ pub(super) fn sort(shared: &Shared, play: &Play, hosts: &mut [String]) -> Result
     let Some(node) = &play.order else {
         return Ok(());
     };
-    match text(shared, play, node)?.as_str() {
+    match text(shared, play, node)?.as_deref().unwrap_or_default() {
         "inventory" | "" | "None" => {}
         "sorted" => hosts.sort_unstable(),
         "reverse_sorted" => {
@@ -82,7 +85,9 @@ fn sizes(
     node: &Node,
     hosts: usize,
 ) -> Result<Vec<usize>, Diagnostic> {
-    let value = value(shared, play, node)?;
+    let Some(value) = value(shared, play, node)? else {
+        return Ok(Vec::new());
+    };
     let written: Vec<Value> = match value.kind() {
         ValueKind::Seq => value.try_iter().into_iter().flatten().collect(),
         _ => vec![value],
@@ -110,12 +115,16 @@ fn sizes(
         .collect()
 }
 
-/// A keyword of a play, which depends on no host.
-pub(super) fn text(shared: &Shared, play: &Play, node: &Node) -> Result<String, Diagnostic> {
-    value(shared, play, node).map(|value| value.to_string())
+/// A keyword of a play, which depends on no host; none where it is `omit`.
+pub(super) fn text(
+    shared: &Shared,
+    play: &Play,
+    node: &Node,
+) -> Result<Option<String>, Diagnostic> {
+    Ok(value(shared, play, node)?.map(|value| value.to_string()))
 }
 
-fn value(shared: &Shared, play: &Play, node: &Node) -> Result<Value, Diagnostic> {
+fn value(shared: &Shared, play: &Play, node: &Node) -> Result<Option<Value>, Diagnostic> {
     let scope = shared.scope(
         "localhost",
         Place {
@@ -124,7 +133,7 @@ fn value(shared: &Shared, play: &Play, node: &Node) -> Result<Value, Diagnostic>
         },
     );
     match shared.templar.value(node, &scope.shared()) {
-        Ok(Evaluated::Known(value)) => Ok(value),
+        Ok(Evaluated::Known(value)) => Ok((!is_omit(&value)).then_some(value)),
         Ok(_) => Err(Diagnostic::error(
             node.span.clone(),
             "this must be known before the play begins",

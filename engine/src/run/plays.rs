@@ -191,7 +191,9 @@ fn strategy(shared: &Shared, play: &Play) -> Result<Strategy, Diagnostic> {
     let Some(node) = &play.strategy else {
         return Ok(shared.settings.strategy);
     };
-    let name = order::text(shared, play, node)?;
+    let Some(name) = order::text(shared, play, node)? else {
+        return Ok(shared.settings.strategy);
+    };
     let bare = name.rsplit('.').next().unwrap_or_default();
     match bare {
         "linear" => Ok(Strategy::Linear),

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use fleet_yaml::Node;
 use minijinja::Value;
 
-use super::{batch::Batch, state::HostState};
+use super::{batch::Batch, connection::Reach, state::HostState};
 use crate::{
     inventory::Layer,
     playbook::{Role, Task, Vars},
@@ -33,6 +33,8 @@ pub(crate) struct HostScope {
     pub(crate) inventory: Arc<[Layer]>,
     /// Level 2, lowest first.
     pub(crate) defaults: Vec<Arc<Vars>>,
+    /// How the host is reached, which templates may ask for by the names of its variables.
+    pub(super) reached: Option<Arc<Reach>>,
     /// The hosts beside which this one works, and itself.
     pub(super) beside: Option<(Arc<Batch>, String)>,
 }
@@ -81,7 +83,7 @@ impl HostScope {
 
     /// As the template engine takes it.
     pub(crate) fn shared(&self) -> Arc<dyn Scope> {
-        Arc::new(self.clone())
+        Arc::new(Seen(self.clone()))
     }
 
     fn written(&self, name: &str) -> Option<&Node> {
@@ -142,6 +144,26 @@ fn magic(role: &Role) -> BTreeMap<String, Value> {
     let of_parents =
         move |(name, _): &(String, Value)| has_parents || !name.starts_with("ansible_parent_role");
     values.chain(collection).filter(of_parents).collect()
+}
+
+/// A scope as templates see it: how the host is reached is at the end of it. What it is reached by is not made of that.
+#[derive(Debug)]
+struct Seen(HostScope);
+
+impl Scope for Seen {
+    fn get(&self, name: &str) -> Option<Variable> {
+        self.0
+            .get(name)
+            .or_else(|| self.0.reached.as_ref()?.variable(name))
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.0.names()
+    }
+
+    fn origin(&self, name: &str) -> Option<String> {
+        self.0.origin(name)
+    }
 }
 
 impl Scope for HostScope {

@@ -376,6 +376,7 @@ impl Shared {
             written,
             inventory: self.layers(host),
             defaults: Vec::new(),
+            reached: None,
             beside: place
                 .batch
                 .map(|batch| (Arc::clone(batch), host.to_owned())),

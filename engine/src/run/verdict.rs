@@ -216,6 +216,25 @@ fn failed_result(
     json!({"results": list, "failed": true, "msg": "One or more items failed"})
 }
 
+/// Who asks for Ansible's check mode by name gets what it says of a command.
+fn rehearsed(outcome: &Outcome) -> (Status, serde_json::Value) {
+    let mut result = json!({
+        "changed": false, "skipped": true, "rc": 0, "stdout": "", "stderr": "", "stdout_lines": [], "stderr_lines": [],
+        "msg": "Command would have run if not in check mode",
+    });
+    let said: Map<String, serde_json::Value> =
+        serde_json::from_str(&outcome.result.0).unwrap_or_default();
+    // Its `creates` and `removes` were looked at: they say that it would change something.
+    if said.get("changed") == Some(&true.into()) && said.get("skipped").is_none() {
+        return (Status::Changed, said.into());
+    }
+    if let (Some(cmd), Some(fields)) = (said.get("cmd"), result.as_object_mut()) {
+        fields.insert("cmd".to_owned(), cmd.clone());
+        fields.extend(["start", "end", "delta"].map(|name| (name.to_owned(), json!(null))));
+    }
+    (Status::Skipped, result)
+}
+
 /// A result's status after `failed_when` and `changed_when`.
 pub(super) fn item_verdict(
     shared: &Shared,
@@ -223,17 +242,13 @@ pub(super) fn item_verdict(
     item: &Item,
     outcome: &Outcome,
 ) -> (Status, serde_json::Value) {
-    let mut status = outcome.status;
-    if status == Status::Unknown && flight.rehearsed {
-        // Who asks for Ansible's check mode by name gets what it says of a command.
-        let result = json!({
-            "changed": false, "skipped": true, "rc": 0, "stdout": "", "stderr": "", "stdout_lines": [], "stderr_lines": [],
-            "msg": "Command would have run if not in check mode",
-        });
-        return (Status::Skipped, result);
-    }
-    let mut result: serde_json::Value =
-        serde_json::from_str(&outcome.result.0).unwrap_or_else(|_| json!({}));
+    let (mut status, mut result) = match outcome.status {
+        Status::Unknown if flight.rehearsed => rehearsed(outcome),
+        status => {
+            let result = serde_json::from_str(&outcome.result.0).unwrap_or_else(|_| json!({}));
+            (status, result)
+        }
+    };
     let shows = flight
         .task
         .directives

@@ -193,6 +193,7 @@ mod unit {
             playbook_dir: "/".into(),
             controller: Arc::new(NoController),
             vault: crate::vault::Vault::default(),
+            managed: "Ansible managed".to_owned(),
         });
         let functions = templar
             .environment()

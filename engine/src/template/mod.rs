@@ -4,6 +4,7 @@
 //! rendered. An evaluation tells its caller whether it needed a result that is still on its way
 //! ([`Evaluated::Pending`]) or one that only an apply can give ([`Evaluated::Unknown`]).
 
+mod about;
 #[cfg(test)]
 mod behaviour;
 mod check;
@@ -33,6 +34,7 @@ use fleet_yaml::{Diagnostic, Node, Span};
 use minijinja::value::ValueKind;
 use minijinja::{AutoEscape, Environment, UndefinedBehavior};
 
+pub(crate) use about::about;
 pub use controller::{CommandOutput, Controller, NoController};
 pub use failure::{EvalError, code};
 pub(crate) use filters::{YamlStyle, yaml};
@@ -40,6 +42,7 @@ pub(crate) use glob::fits;
 pub use minijinja::Value;
 pub(crate) use poison::pending_variable;
 pub use poison::{is_omit, omit, unknown_value};
+pub(crate) use python::text::type_name;
 
 use evaluation::Evaluation;
 use failure::Place;
@@ -65,6 +68,8 @@ pub struct TemplateSettings {
     pub controller: Arc<dyn Controller>,
     /// The secrets that open `!vault` values and encrypted files of lookups.
     pub vault: Vault,
+    /// What `ansible_managed` says in a template: `{file}`, `{host}`, `{uid}` and `strftime`'s words have their meaning.
+    pub managed: String,
 }
 
 /// What became of an evaluation.
@@ -203,6 +208,50 @@ impl Templar {
             };
             resolve::resolve(&value)
                 .map_err(|error| EvalError::unresolved(evaluation, expression, &place, &error))
+        })
+    }
+
+    /// The value of a bare expression to be looked at, and what is missed in it: `<< error 1 - 'x' is undefined >>` stands
+    /// where something is undefined.
+    ///
+    /// # Errors
+    /// If the expression is wrong, or fails.
+    pub fn shown(
+        &self,
+        expression: &str,
+        span: &Span,
+        scope: &Arc<dyn Scope>,
+    ) -> Result<Evaluated<(Value, Vec<String>)>, EvalError> {
+        let place = Place::Bare(span, expression);
+        self.evaluate(scope, |evaluation| {
+            let mut missed = Vec::new();
+            let mut mark = |problem: &EvalError| {
+                let message = problem.diagnostic().message.as_str();
+                // Ansible names no path: `object of type 'dict' has no attribute 'x'`.
+                let bare = message.strip_prefix('`').and_then(|rest| {
+                    let (_, why) = rest.split_once("` is undefined: ")?;
+                    Some(why)
+                });
+                missed.push(bare.unwrap_or(message).to_owned());
+                let number = missed.len();
+                Value::from(format!("<< error {number} - {} >>", missed[number - 1]))
+            };
+            let unresolved =
+                |error: &_| EvalError::unresolved(evaluation, expression, &place, error);
+            let rewritten = rewrite::expression(expression, rewrite::Backslashes::Escape);
+            let value = match evaluation.expression(&rewritten, &place) {
+                Ok(value) => {
+                    let mut missing = |error| {
+                        let problem = unresolved(&error);
+                        Ok(mark(&problem))
+                    };
+                    resolve::resolve_with(&value, &mut missing)
+                        .map_err(|error| unresolved(&error))?
+                }
+                Err(problem) if problem.is_undefined() => mark(&problem),
+                Err(problem) => return Err(problem),
+            };
+            Ok((value, missed))
         })
     }
 

@@ -1,7 +1,7 @@
 //! From what a template gave to a plain value: nothing lazy, nothing missing.
 
 use minijinja::value::ValueKind;
-use minijinja::{Error, Value};
+use minijinja::{Error, ErrorKind, Value};
 
 use super::EvalError;
 use super::evaluation::why_undefined;
@@ -14,7 +14,18 @@ use super::python::text::{Valid, pairs};
 /// # Errors
 /// If something in it is undefined or cannot be rendered.
 pub(crate) fn resolve(value: &Value) -> Result<Value, Error> {
-    resolve_to(value, 0)
+    resolve_to(value, 0, &mut Err)
+}
+
+/// The same, with what `missing` makes of it in place of whatever is undefined in it.
+///
+/// # Errors
+/// If something in it cannot be rendered, or `missing` says so.
+pub(crate) fn resolve_with(
+    value: &Value,
+    missing: &mut dyn FnMut(Error) -> Result<Value, Error>,
+) -> Result<Value, Error> {
+    resolve_to(value, 0, missing)
 }
 
 /// An item of a container, which has to be defined.
@@ -29,7 +40,12 @@ pub(crate) fn present(container: &Value, key: &Value, item: Value) -> Result<Val
         .map_or_else(|| poison::undefined(&item), EvalError::into_minijinja))
 }
 
-fn resolve_to(value: &Value, depth: usize) -> Result<Value, Error> {
+fn resolve_to(
+    value: &Value,
+    depth: usize,
+    missing: &mut dyn FnMut(Error) -> Result<Value, Error>,
+) -> Result<Value, Error> {
+    let undefined = |error: &Error| error.kind() == ErrorKind::UndefinedError;
     if depth > 100 {
         return Err(failed("the value is nested too deeply"));
     }
@@ -37,14 +53,20 @@ fn resolve_to(value: &Value, depth: usize) -> Result<Value, Error> {
         return Ok(Value::from(()));
     }
     match value.kind() {
-        ValueKind::Undefined => Err(poison::undefined(value)),
-        ValueKind::Invalid => value.clone().validate_or_err(),
+        ValueKind::Undefined => missing(poison::undefined(value)),
+        ValueKind::Invalid => match value.clone().validate_or_err() {
+            Err(error) if undefined(&error) => missing(error),
+            done => done,
+        },
         ValueKind::Seq | ValueKind::Iterable => {
             let mut made = Vec::new();
             for (at, item) in value.try_iter()?.checked().enumerate() {
-                let item = present(value, &Value::from(at), item?)?;
-                if !poison::is_omit(&item) {
-                    made.push(resolve_to(&item, depth + 1)?);
+                let item = item.and_then(|item| present(value, &Value::from(at), item));
+                match item {
+                    Err(error) if undefined(&error) => made.push(missing(error)?),
+                    Err(error) => return Err(error),
+                    Ok(item) if poison::is_omit(&item) => {}
+                    Ok(item) => made.push(resolve_to(&item, depth + 1, missing)?),
                 }
             }
             Ok(Value::from(made))
@@ -52,9 +74,11 @@ fn resolve_to(value: &Value, depth: usize) -> Result<Value, Error> {
         ValueKind::Map => {
             let mut made = Vec::new();
             for (key, item) in pairs(value)? {
-                let item = present(value, &key, item)?;
-                if !poison::is_omit(&item) {
-                    made.push((key, resolve_to(&item, depth + 1)?));
+                match present(value, &key, item) {
+                    Err(error) if undefined(&error) => made.push((key, missing(error)?)),
+                    Err(error) => return Err(error),
+                    Ok(item) if poison::is_omit(&item) => {}
+                    Ok(item) => made.push((key, resolve_to(&item, depth + 1, missing)?)),
                 }
             }
             Ok(Value::from_pairs(made))

@@ -71,7 +71,12 @@ impl Task for RunScript {
             line: self.cmd.to_string(),
         };
         match host.script(&script)? {
-            None => Ok(Report::of(json!({"skipped": true})).with_status(Status::Unknown)),
+            None => {
+                // Conditions that were looked at say that it would change something.
+                let looked = self.creates.is_some() || self.removes.is_some();
+                let told = if looked { "changed" } else { "skipped" };
+                Ok(Report::of(json!({told: true})).with_status(Status::Unknown))
+            }
             Some(output) => finish(&output),
         }
     }

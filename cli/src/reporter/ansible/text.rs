@@ -257,7 +257,12 @@ impl Text {
         open.add(ended);
         let whole = *open;
         if !ended.secret {
-            for warning in result::texts(&ended.result, "warnings") {
+            let warnings = result::texts(&ended.result, "warnings");
+            let shown = ended.status != Status::Skipped || self.look.skipped;
+            if !warnings.is_empty() && shown && !is_include(module) {
+                self.task(&ended.task);
+            }
+            for warning in warnings {
                 self.warning(&warning);
             }
         }

@@ -138,6 +138,7 @@ impl World {
             playbook_dir,
             controller,
             vault: crate::vault::Vault::default(),
+            managed: "Ansible managed".to_owned(),
         });
         Self {
             directory,
@@ -531,6 +532,7 @@ fn encrypted_values_are_opened_and_never_rendered() {
         playbook_dir: "/".into(),
         controller: Arc::new(Disk),
         vault: crate::vault::Vault::new(vec![secret]),
+        managed: "Ansible managed".to_owned(),
     };
     let sealed = sealed.replace('\n', "\n  ");
     let value = Templar::new(settings)

@@ -287,11 +287,19 @@ fn commonpath(_: &mut State<'_, '_>, value: &Value, _: &Given) -> Result<Value, 
 }
 
 fn fileglob(_: &mut State<'_, '_>, value: &Value, _: &Given) -> Result<Value, Error> {
-    let pattern = absolute(&text::str(value)?)?;
-    let controller = evaluation::current()?.templar.controller();
-    let found = crate::template::glob::files(&*controller, Path::new(&pattern));
+    let written = text::str(value)?;
+    let pattern = absolute(&written)?;
+    let evaluation = evaluation::current()?;
+    let found =
+        crate::template::glob::files(&*evaluation.templar.controller(), Path::new(&pattern));
+    // What is asked for from the playbook's directory on is told so, too.
+    let base = match written.starts_with('/') {
+        true => Path::new(""),
+        false => &evaluation.templar.settings().playbook_dir,
+    };
     Ok(found
         .into_iter()
+        .map(|path| path.strip_prefix(base).map(Path::to_owned).unwrap_or(path))
         .map(|path| Value::from(path.to_string_lossy().into_owned()))
         .collect::<Vec<_>>()
         .into())

@@ -11,7 +11,7 @@ use crate::template::failure::EvalError;
 use crate::template::filters::normalized;
 use crate::template::given::{failed, items};
 use crate::template::python::text;
-use crate::template::{FileSyntax, file, glob};
+use crate::template::{FileSyntax, about, file, glob};
 
 pub(super) const LOOKUPS: &[Lookup] = &[
     Lookup {
@@ -139,11 +139,14 @@ fn template(asked: &Asked) -> Result<Vec<Value>, Error> {
             .collect::<Result<_, Error>>()?,
         None => BTreeMap::new(),
     };
-    let evaluation = asked.evaluation.with(extra);
+    let managed = &asked.evaluation.templar.settings().managed;
     let mut found = Vec::new();
     for name in asked.texts()? {
         let path = located(asked, &name, "templates")?;
         let text = read(asked, &path)?;
+        let mut own = about(&name, &path, managed);
+        own.extend(extra.clone());
+        let evaluation = asked.evaluation.with(own);
         let rendered =
             file::render(&evaluation, &path, &text, &syntax).map_err(EvalError::into_minijinja)?;
         found.push(rendered);
