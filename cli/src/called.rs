@@ -12,13 +12,15 @@ const ANSIBLE: &str = "2.21.5";
 const JINJA: &str = "3.1";
 
 /// A program of Ansible, and the verb that stands in for it.
-const PROGRAMS: [(&str, &str); 5] = [
-    ("ansible-galaxy", "galaxy"),
+const PROGRAMS: [(&str, &str); 4] = [
     ("ansible-playbook", "play"),
     ("ansible", "exec"),
     ("ansible-inventory", "inventory"),
     ("ansible-vault", "vault"),
 ];
+
+/// A program of Ansible that no verb stands in for: it only lists what is there.
+const GALAXY: &str = "ansible-galaxy";
 
 /// How the program was called.
 pub(crate) struct Call {
@@ -42,12 +44,21 @@ impl Call {
                 program: Some(program),
             };
         }
+        if name == Some(GALAXY) {
+            let program = Some(GALAXY);
+            return Self { words, program };
+        }
         let verb = words.get(1).and_then(|word| word.to_str());
         let program = PROGRAMS
             .iter()
             .find(|(_, own)| Some(*own) == verb)
             .map(|(program, _)| *program);
         Self { words, program }
+    }
+
+    /// Whether it stands in for `ansible-galaxy`.
+    pub(crate) fn is_galaxy(&self) -> bool {
+        self.program == Some(GALAXY)
     }
 
     /// The exit code of a call that cannot be understood.
@@ -59,7 +70,12 @@ impl Call {
     pub(crate) fn version(&self) -> Option<String> {
         let program = self.program?;
         let asks = |word: &OsString| word == "--version";
-        let options = self.words.iter().skip(2).take_while(|word| *word != "--");
+        let verb = usize::from(!self.is_galaxy());
+        let options = self
+            .words
+            .iter()
+            .skip(1 + verb)
+            .take_while(|word| *word != "--");
         if !options.into_iter().any(asks) {
             return None;
         }

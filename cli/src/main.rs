@@ -66,8 +66,6 @@ enum Command {
     Audit(commands::audit::Audit),
     Doc(commands::doc::Doc),
     Schema(commands::schema::Schema),
-    #[command(hide = true)]
-    Galaxy(commands::galaxy::Galaxy),
 }
 
 /// Open files that are enough for thousands of hosts, each of which takes some six.
@@ -99,14 +97,25 @@ fn main() -> ExitCode {
         anstream::println!("{text}");
         return ExitCode::SUCCESS;
     }
+    let misused = |problem: clap::Error| {
+        // Help and version go to standard output and are no failure.
+        let usage = problem.use_stderr();
+        let _ = problem.print();
+        ExitCode::from(if usage { call.misuse() } else { 0 })
+    };
+    if call.is_galaxy() {
+        return match commands::galaxy::Galaxy::try_parse_from(&call.words) {
+            Ok(galaxy) => ExitCode::from(
+                galaxy
+                    .run()
+                    .unwrap_or_else(|problem| error::report(&problem)),
+            ),
+            Err(problem) => misused(problem),
+        };
+    }
     let cli = match Cli::try_parse_from(&call.words) {
         Ok(cli) => cli,
-        Err(problem) => {
-            // Help and version go to standard output and are no failure.
-            let usage = problem.use_stderr();
-            let _ = problem.print();
-            return ExitCode::from(if usage { call.misuse() } else { 0 });
-        }
+        Err(problem) => return misused(problem),
     };
     raise_open_files();
     let runtime = match tokio::runtime::Builder::new_multi_thread()
@@ -144,7 +153,6 @@ fn main() -> ExitCode {
             Command::Runs(runs) => runs.run(),
             Command::Doc(doc) => doc.run(),
             Command::Schema(schema) => schema.run(),
-            Command::Galaxy(galaxy) => galaxy.run(),
         }
     });
     runtime.shutdown_background();

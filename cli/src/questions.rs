@@ -82,17 +82,11 @@ pub(crate) fn prompts<'p>(
             if extra_vars.contains_key(&prompt.name) {
                 continue;
             }
-            let answer = match std::io::stdin().is_terminal() {
-                true => asked(prompt, play, extra_vars, templar)?,
-                false => {
-                    if !std::mem::replace(&mut told, true) {
-                        anstream::eprintln!(
-                            "[WARNING]: Not prompting as we are not in interactive mode"
-                        );
-                    }
-                    None
-                }
-            };
+            let interactive = std::io::stdin().is_terminal();
+            if !interactive && !std::mem::replace(&mut told, true) {
+                anstream::eprintln!("[WARNING]: Not prompting as we are not in interactive mode");
+            }
+            let answer = asked(prompt, play, extra_vars, templar, interactive)?;
             own.insert(prompt.name.clone(), value(prompt, answer, &play.span));
         }
         if !own.is_empty() {
@@ -114,7 +108,8 @@ fn value(prompt: &Prompt, answer: Option<String>, play: &Span) -> Node {
             node
         }
         (None, Some(default)) => default.clone(),
-        (None, None) => Node::from_json(&serde_json::Value::Null, play),
+        // Ansible has this text then, not nothing.
+        (None, None) => Node::string("None", play),
     }
 }
 
@@ -123,6 +118,7 @@ fn asked(
     play: &Play,
     extra_vars: &Arc<Vars>,
     templar: &Templar,
+    interactive: bool,
 ) -> Result<Option<String>> {
     let yes = |node: &Option<Node>, otherwise| match node {
         Some(node) => node.as_bool().unwrap_or(otherwise),
@@ -149,6 +145,9 @@ fn asked(
         false => line(question),
     };
     let answer = loop {
+        if !interactive {
+            break String::new();
+        }
         let answer = ask(&question).context("cannot ask for a variable")?;
         if !yes(&prompt.confirm, false) {
             break answer;
@@ -159,10 +158,11 @@ fn asked(
         }
         anstream::println!("***** VALUES ENTERED DO NOT MATCH ****");
     };
-    let answer = if answer.is_empty() {
-        default
-    } else {
-        Some(answer)
+    // A default keeps its type where nothing is made of it.
+    let answer = match (answer.is_empty(), &prompt.encrypt) {
+        (true, None) => None,
+        (true, Some(_)) => default,
+        (false, _) => Some(answer),
     };
     match (answer, text(&prompt.encrypt)) {
         (Some(answer), Some(method)) => hashed(prompt, &answer, &method, templar).map(Some),
@@ -178,6 +178,8 @@ fn hashed(prompt: &Prompt, answer: &str, method: &str, templar: &Templar) -> Res
     let mut arguments = quoted(method);
     if let Some(salt) = salt {
         arguments.push_str(&format!(", salt={}", quoted(&salt)));
+    } else if let Some(size) = prompt.salt_size.as_ref().and_then(Node::as_i64) {
+        arguments.push_str(&format!(", salt_size={size}"));
     }
     let expression = format!("{} | password_hash({arguments})", quoted(answer));
     let scope: Arc<dyn Scope> = Arc::new(Layers(Vec::new()));

@@ -15,7 +15,8 @@ use crate::{ansible_cfg, error::Refused, place};
 const MISUSE: u8 = 2;
 
 /// List the collections on disk, as `ansible-galaxy collection list` does
-#[derive(clap::Args)]
+#[derive(clap::Parser)]
+#[command(name = "ansible-galaxy")]
 pub(crate) struct Galaxy {
     #[command(subcommand)]
     subject: Subject,

@@ -64,7 +64,10 @@ impl Desk {
 
     /// What `fleetctl` says on each stream, and its exit status.
     pub(crate) fn run(&self, line: &str) -> String {
-        let said = self.output(line);
+        self.said(self.output(line))
+    }
+
+    fn said(&self, said: std::process::Output) -> String {
         let mut text = self.stable(&said.stdout);
         let stderr = self.stable(&said.stderr);
         if !stderr.is_empty() {
@@ -74,9 +77,23 @@ impl Desk {
         format!("{text}--- exit {}", said.status.code().unwrap())
     }
 
+    /// The same under the name of a program of Ansible.
+    pub(crate) fn run_as(&self, name: &str, line: &str) -> String {
+        let link = self.path().join("bin").join(name);
+        fs::create_dir_all(link.parent().unwrap()).unwrap();
+        if !link.exists() {
+            let own = Command::cargo_bin("fleetctl").unwrap();
+            std::os::unix::fs::symlink(own.get_program(), &link).unwrap();
+        }
+        self.said(self.output_of(Command::new(link), line))
+    }
+
     /// `fleetctl` with words that are parted by blanks; a part in single quotes is one word.
     pub(crate) fn output(&self, line: &str) -> std::process::Output {
-        let mut command = Command::cargo_bin("fleetctl").unwrap();
+        self.output_of(Command::cargo_bin("fleetctl").unwrap(), line)
+    }
+
+    fn output_of(&self, mut command: Command, line: &str) -> std::process::Output {
         command
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap());

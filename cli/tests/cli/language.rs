@@ -264,7 +264,7 @@ fn galaxy_lists_what_is_on_disk_and_refuses_the_rest() {
         r#"{"collection_info": {"version": "9.1.0"}}"#,
     );
     desk.file("c/ansible_collections/own/tools/README", "");
-    insta::assert_snapshot!(desk.run("galaxy collection list"), @r"
+    insta::assert_snapshot!(desk.run_as("ansible-galaxy", "collection list"), @r"
 
     # $DESK/c/ansible_collections
     Collection        Version
@@ -274,18 +274,140 @@ fn galaxy_lists_what_is_on_disk_and_refuses_the_rest() {
     --- exit 0
     ");
     insta::assert_snapshot!(
-        desk.run("galaxy collection list --format json own.tools"),
+        desk.run_as("ansible-galaxy", "collection list --format json own.tools"),
         @r#"
     {"$DESK/c/ansible_collections":{"own.tools":{"version":"*"}}}
     --- exit 0
     "#
     );
     for asked in ["role install x", "collection install a.b"] {
-        let said = desk.run(&format!("galaxy {asked}"));
+        let said = desk.run_as("ansible-galaxy", asked);
         assert!(
             said.contains(&format!("`{asked}`: fleetctl fetches no roles"))
                 && said.ends_with("--- exit 2"),
             "{said}"
         );
     }
+}
+
+#[test]
+fn a_result_that_failed_is_judged_and_a_task_that_came_to_none_is_not() {
+    let judged = [
+        "ping: {foo: 1}",
+        "file: {state: directory}",
+        "copy: {foo: 1}",
+        "fail: {msg: {a: 1}}",
+        "assert: {that: false}",
+        "include_vars: nope.yml",
+        "group_by: {}",
+    ];
+    let not_judged = [
+        "ping: {data: '{{ nope }}'}",
+        "debug: {msg: '{{ nope }}'}",
+        "set_fact: {a: '{{ nope }}'}",
+        "debug: {foo: 1}",
+        "fail: {foo: 1}",
+        "ping: a b",
+        "template: {src: nope.j2, dest: /x}",
+    ];
+    for (tasks, failed) in [(&judged, false), (&not_judged, true)] {
+        for task in tasks {
+            for more in ["", "\n      loop: [1]", "\n      delegate_to: localhost"] {
+                let desk = Desk::local(&format!(
+                    "  tasks:
+    - {task}
+      failed_when: false
+      ignore_errors: true
+      register: said{more}
+    - debug: {{msg: 'failed {{{{ said.failed }}}}'}}
+"
+                ));
+                let said = play(&desk, "");
+                let expected = format!("\"failed {}\"", if failed { "True" } else { "False" });
+                assert!(said.contains(&expected), "{task}{more}\n{said}");
+            }
+        }
+    }
+}
+
+#[test]
+fn arguments_that_no_module_takes_can_be_rescued() {
+    let desk = Desk::local(
+        "  tasks:
+    - block:
+        - ping: {foo: 1}
+      rescue:
+        - debug: {msg: '{{ ansible_failed_result.msg }}'}
+",
+    );
+    assert_eq!(
+        messages(&play(&desk, "")),
+        ["\"Unsupported parameters for (ping) module: foo\""]
+    );
+}
+
+#[test]
+fn a_text_takes_what_python_makes_of_other_values() {
+    let desk = Desk::local(
+        "  vars: {mapping: {a: [true, x]}}
+  tasks:
+    - copy: {dest: $DESK/json, content: '{{ mapping }}'}
+    - copy: {dest: $DESK/truth, content: '{{ true }}'}
+    - copy: {dest: $DESK/lines, content: ''}
+    - lineinfile: {path: $DESK/lines, line: '{{ mapping }}'}
+",
+    );
+    play(&desk, "");
+    assert_eq!(desk.read("json"), "{\"a\": [true, \"x\"]}");
+    assert_eq!(desk.read("truth"), "True");
+    assert_eq!(desk.read("lines"), "{'a': [True, 'x']}\n");
+    // A plan is stricter: nobody wants such a line.
+    let said = desk.run("plan -i here.yml site.yml");
+    assert!(said.contains("not a mapping"), "{said}");
+}
+
+#[test]
+fn questions_that_nobody_answers_have_their_defaults() {
+    let desk = Desk::new();
+    desk.file(
+        "site.yml",
+        r#"
+- hosts: web1
+  connection: local
+  gather_facts: false
+  vars_prompt:
+    - {name: open, private: false, default: [1]}
+    - {name: hidden, encrypt: sha512_crypt, salt_size: 8, default: secret}
+    - {name: said, prompt: What}
+    - {name: given, prompt: Not asked}
+  tasks:
+    - debug: {msg: '{{ open }}, {{ said }}, {{ given }}'}
+    - debug: {msg: '{{ hidden | regex_replace("[$]6[$]([^$]{8}[$]|rounds=[0-9]+[$][^$]{8}[$]).*", "hashed") }}'}
+"#,
+    );
+    let said = desk.run("play -i hosts.yml site.yml -e given=yes");
+    assert!(said.ends_with("--- exit 0"), "{said}");
+    assert_eq!(messages(&said), ["\"[1], None, yes\"", "\"hashed\""]);
+}
+
+#[test]
+fn what_set_stats_has_set_stands_below_the_recap() {
+    let desk = Desk::local(
+        "  tasks:
+    - set_stats: {data: {a: 1, b: [x]}}
+    - set_stats: {data: {a: 2}}
+    - set_stats: {data: {own: true}, per_host: true}
+",
+    );
+    assert!(!play(&desk, "").contains("CUSTOM STATS"));
+    desk.file("ansible.cfg", "[defaults]\nshow_custom_stats = true\n");
+    let below = "
+CUSTOM STATS: ******************************************************************
+\tlocalhost: { \"own\": true}
+
+\tRUN: { \"a\": 3, \"b\": [  \"x\" ]}
+
+--- exit 0";
+    let said = play(&desk, "");
+    assert!(said.ends_with(below), "{said}");
 }

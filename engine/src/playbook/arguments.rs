@@ -1,7 +1,7 @@
 //! The arguments of a task, looked at by name, and by value where there is no template in them.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -151,6 +151,13 @@ pub(super) struct Shape {
     pub(super) names: Option<Vec<String>>,
     /// Those that must be there, each with all its spellings.
     pub(super) required: Vec<Vec<String>>,
+    /// Those that take a text and nothing else, with their aliases.
+    texts: BTreeSet<String>,
+}
+
+/// Whether an argument of a module takes a text and nothing else.
+pub(crate) fn takes_only_text(module: &'static Module, argument: &str) -> bool {
+    Shape::of(module).texts.contains(argument)
 }
 
 impl Shape {
@@ -179,6 +186,23 @@ impl Shape {
             let own = own.map(|(alias, _)| (*alias).to_owned());
             std::iter::once(name.to_owned()).chain(own).collect()
         };
+        let is_text = |about: &Value| {
+            let types = about.get("type").and_then(Value::as_array);
+            types.is_some_and(|types| {
+                types.iter().any(|one| one == "string")
+                    && types.iter().all(|one| {
+                        ["string", "number", "boolean", "null"]
+                            .iter()
+                            .any(|name| one == name)
+                    })
+            })
+        };
+        let texts: BTreeSet<String> = names
+            .into_iter()
+            .flatten()
+            .filter(|(_, about)| is_text(about))
+            .flat_map(|(name, _)| spellings(name))
+            .collect();
         let required = schema.get("required").and_then(Value::as_array);
         let required = required.into_iter().flatten().filter_map(Value::as_str);
         Self {
@@ -187,6 +211,7 @@ impl Shape {
                 .filter(|names| !any && !names.is_empty())
                 .map(with_aliases),
             required: required.map(spellings).collect(),
+            texts,
         }
     }
 }

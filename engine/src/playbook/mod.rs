@@ -40,6 +40,7 @@ use fleet_yaml::{Node, Span};
 use indexmap::IndexMap;
 
 pub use action::{Action, Include, LocalAction};
+pub(crate) use arguments::takes_only_text;
 pub use block::{Block, OwnVars, Part, Position, Role, Step};
 pub use books::{Around, BookSettings, Books, IncludedRole, Reading, RoleCall};
 pub use check::Check;

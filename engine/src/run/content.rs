@@ -5,7 +5,7 @@ use std::{path::Path, sync::Arc};
 use fleet_modules::module;
 use fleet_yaml::Node;
 use indexmap::IndexMap;
-use minijinja::Value;
+use minijinja::{Value, value::ValueKind};
 use sha2::{Digest, Sha256};
 
 use super::{
@@ -17,7 +17,7 @@ use super::{
 use crate::{
     playbook::{LocalAction, Task, files},
     sources,
-    template::{FileSyntax, about},
+    template::{FileSyntax, about, dumped_json},
     vault::Vault,
 };
 
@@ -61,10 +61,7 @@ pub(super) async fn calls(
     let mut args = host.arguments(&args, scope).await?;
     if let Some(content) = content {
         if args.contains_key("src") {
-            return Err(Unfit::Problem(format!(
-                "{}: `copy` takes `src` or `content`, not both",
-                task.place()
-            )));
+            return Err(Unfit::failed("src and content are mutually exclusive"));
         }
         args.insert("content".to_owned(), content.into());
         return Ok(vec![call(args, None, written)?]);
@@ -77,12 +74,10 @@ pub(super) async fn calls(
         .get("src")
         .and_then(|src| src.as_str().map(str::to_owned))
     else {
-        return Err(Unfit::Problem(format!(
-            "{}: `{}` needs `src`{}",
-            task.place(),
-            task.action.name(),
-            if template { "" } else { " or `content`" }
-        )));
+        return Err(match template {
+            true => Unfit::Problem("src and dest are required".to_owned()),
+            false => Unfit::failed("src (or content) is required"),
+        });
     };
     let decrypt = args
         .get("decrypt")
@@ -122,13 +117,16 @@ fn call(
     checked_call(copy, "copy", args, content, places)
 }
 
-/// `content:` of any type: a text as it is, anything else as JSON.
+/// `content:` of any type: lists and mappings as JSON, anything else as Python writes it.
 async fn text_content(host: &mut Host, node: &Node, scope: &HostScope) -> Result<String, Unfit> {
     let value = host.known(node, scope).await?;
     Ok(match value.as_str() {
         Some(text) => text.to_owned(),
         None if value.is_none() => String::new(),
-        None => to_json(&value).to_string(),
+        None => match value.kind() {
+            ValueKind::Bool | ValueKind::Number => value.to_string(),
+            _ => dumped_json(&value).unwrap_or_else(|_| to_json(&value).to_string()),
+        },
     })
 }
 

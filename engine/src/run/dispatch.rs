@@ -27,8 +27,8 @@ use crate::{
     event::{Event, TaskEnded, TaskInfo},
     external::{self, External},
     inventory::Inventory,
-    playbook::{Action, LocalAction, Play, Task, files, wrong_argument},
-    template::{EvalError, Evaluated, is_omit, type_name},
+    playbook::{Action, LocalAction, Play, Task, files, takes_only_text, wrong_argument},
+    template::{EvalError, Evaluated, is_omit, python_text, type_name},
     transport,
     variables::{Scope, Variable},
 };
@@ -74,13 +74,24 @@ pub(super) enum Settled<T> {
 
 /// A task that cannot be sent, and why.
 pub(super) enum Unfit {
+    /// What the task fails with whatever `failed_when` says: nothing came of it that could be judged.
     Problem(String),
     /// What nothing in the play can make up for: the play itself is wrong.
     Broken(String),
-    /// A problem with more to say than a text.
+    /// A result that says that it failed, which `failed_when` judges as any other.
     Failed(Box<serde_json::Value>),
     Unknown(Vec<String>),
     Stop(Stop),
+}
+
+impl Unfit {
+    /// A result that failed with a message.
+    pub(super) fn failed(message: impl Into<String>) -> Self {
+        let message = message.into();
+        Self::Failed(Box::new(
+            json!({"changed": false, "failed": true, "msg": message}),
+        ))
+    }
 }
 
 impl From<Stop> for Unfit {
@@ -101,6 +112,13 @@ pub(super) enum Work {
     Calls(Vec<Call>),
     /// Done on the controller.
     Local(local::Done),
+}
+
+/// An item that is over before anything was asked.
+pub(super) struct Over {
+    pub(super) outcome: Outcome,
+    /// Nothing came of it that `failed_when` could judge.
+    pub(super) judged: bool,
 }
 
 /// An item of a task that is about to be run.
@@ -414,8 +432,9 @@ impl Host {
         let mut frames = Vec::new();
         for (value, scope) in items {
             let index = flight.items.len();
-            let (end, prepared) = self.item(play, task, &scope, flight.looped).await?;
-            if end.as_ref().is_some_and(|end| end.status == Status::Failed) {
+            let (over, prepared) = self.item(play, task, &scope, flight.looped).await?;
+            let failed = |over: &Over| over.outcome.status == Status::Failed;
+            if over.as_ref().is_some_and(failed) {
                 self.failed_early(task, &scope, &mut flight).await;
             }
             let mut invocation = None;
@@ -454,8 +473,8 @@ impl Host {
             flight.items.push(Item {
                 value,
                 scope,
-                end,
-                judged: false,
+                judged: over.as_ref().is_some_and(|over| over.judged),
+                end: over.map(|over| over.outcome),
                 invocation,
             });
         }
@@ -548,7 +567,11 @@ impl Host {
         task: &Arc<Task>,
         scope: &HostScope,
         looped: bool,
-    ) -> Result<(Option<Outcome>, Option<Prepared>), Unfit> {
+    ) -> Result<(Option<Over>, Option<Prepared>), Unfit> {
+        let over = |status, result: &serde_json::Value, judged| {
+            let outcome = done(status, result);
+            Ok((Some(Over { outcome, judged }), None))
+        };
         match self.prepared(play, task, scope).await {
             Ok(Ok(prepared)) => Ok((None, Some(prepared))),
             Ok(Err(condition)) => {
@@ -556,22 +579,22 @@ impl Host {
                     "changed": false, "skipped": true, "skip_reason": "Conditional result was False",
                     "false_condition": to_json_scalar(&condition),
                 });
-                Ok((Some(done(Status::Skipped, &result)), None))
+                over(Status::Skipped, &result, true)
             }
             Err(Unfit::Unknown(because)) => {
                 let result =
                     json!({"changed": true, "msg": "known after apply", "depends_on": because});
-                Ok((Some(done(Status::Unknown, &result)), None))
+                over(Status::Unknown, &result, true)
             }
             // A failing item of a loop leaves the other items their turn.
             Err(Unfit::Problem(message)) if looped || is_local(task) => {
                 self.drain().await?;
                 let result = json!({"changed": false, "failed": true, "msg": message});
-                Ok((Some(done(Status::Failed, &result)), None))
+                over(Status::Failed, &result, true)
             }
-            Err(Unfit::Failed(result)) if looped || is_local(task) => {
+            Err(Unfit::Failed(result)) => {
                 self.drain().await?;
-                Ok((Some(done(Status::Failed, &result)), None))
+                over(Status::Failed, &result, false)
             }
             Err(other) => Err(other),
         }
@@ -617,7 +640,10 @@ impl Host {
                 written: name,
                 ..
             } => {
-                let args = self.arguments(&written, scope).await?;
+                let mut args = self.arguments(&written, scope).await?;
+                if self.shared.settings.as_ansible {
+                    as_python_writes(module, &mut args);
+                }
                 let vault = self.shared.templar.vault();
                 let content = sources::content(play, task, module.name, &args, &written, vault)?;
                 Work::Calls(vec![checked_call(module, name, args, content, &written)?])
@@ -829,6 +855,21 @@ pub(super) fn data_node(value: &Value, place: &Node) -> Node {
     node
 }
 
+/// Ansible takes a list or a mapping for a text as Python writes it.
+fn as_python_writes(
+    module: &'static Module,
+    args: &mut serde_json::Map<String, serde_json::Value>,
+) {
+    for (name, value) in args {
+        if (value.is_array() || value.is_object())
+            && takes_only_text(module, name)
+            && let Ok(text) = python_text(&from_json(value))
+        {
+            *value = text.into();
+        }
+    }
+}
+
 /// What Ansible says of an argument that a module of the controller does not have.
 fn unknown(action: LocalAction, arguments: &IndexMap<String, Node>) -> Option<String> {
     let known = action.arguments()?;
@@ -872,13 +913,18 @@ pub(super) fn checked_call(
     (module.check)(&value).map_err(|problem| {
         let node = problem.argument.as_ref().and_then(|name| places.get(name));
         let said = problem.of_task(module.name, module.free_form);
-        Unfit::Problem(match node {
+        let message = match node {
             // What has a place of its own is shown there.
             Some(node) if said == problem.to_string() => {
                 fleet_yaml::render(&wrong_argument(written, &problem, &node.span), false)
             }
             _ => said,
-        })
+        };
+        // With Ansible these look at their arguments before anything comes of them.
+        match module.name {
+            "async_status" | "fetch" | "script" | "unarchive" => Unfit::Problem(message),
+            _ => Unfit::failed(message),
+        }
     })?;
     let serde_json::Value::Object(args) = value else {
         return Err(Unfit::Problem(format!(

@@ -47,10 +47,14 @@ pub(super) async fn act(
         LocalAction::Assert => assert(host, arguments, scope).await,
         LocalAction::Debug => debug(host, arguments, scope).await,
         LocalAction::Fail => {
-            let message = text(host, arguments, "msg", scope).await?;
-            Err(Unfit::Problem(message.unwrap_or_else(|| {
-                "Failed as requested from task".to_owned()
-            })))
+            let message = host.keyword(arguments.get("msg"), scope).await?;
+            let message = message.map_or_else(
+                || json!("Failed as requested from task"),
+                |message| to_json(&message),
+            );
+            Err(Unfit::Failed(Box::new(
+                json!({"changed": false, "failed": true, "msg": message}),
+            )))
         }
         LocalAction::IncludeVars => {
             include_vars::include_vars(host, play, task, arguments, scope).await
@@ -131,7 +135,7 @@ async fn set_stats(
     if let Some(node) = arguments.get("data") {
         let value = to_json(&host.known(node, scope).await?);
         let Some(fields) = value.as_object() else {
-            return Err(Unfit::Problem(
+            return Err(Unfit::failed(
                 "The 'data' option needs to be a dictionary/hash".to_owned(),
             ));
         };
@@ -266,8 +270,9 @@ async fn expression(
         Some(text) => Ok((!text.is_empty()).then(|| text.to_owned())),
         None => Err(Unfit::Problem(format!(
             "Task failed: argument 'var' is of type {} and we were unable to convert to _check_type_str_no_conversion: \
-             '{value}' is not a string and conversion is not allowed",
-            crate::template::type_name(&value)
+             '{}' is not a string and conversion is not allowed",
+            crate::template::type_name(&value),
+            crate::template::python_text(&value).unwrap_or_default()
         ))),
     }
 }

@@ -89,8 +89,8 @@ pub(super) async fn group_by(
     scope: &HostScope,
 ) -> Result<Done, Unfit> {
     let Some(key) = text(host, arguments, "key", scope).await? else {
-        return Err(Unfit::Problem(
-            "the 'key' param is required when using group_by".to_owned(),
+        return Err(Unfit::failed(
+            "the 'key' param is required when using group_by",
         ));
     };
     let group = key.replace(' ', "-");

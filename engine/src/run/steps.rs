@@ -85,11 +85,14 @@ impl Host {
                         tried => tried?,
                     }
                 }
-                (None, Some(end)) => {
-                    if end.status == Status::Failed {
+                (None, Some(over)) => {
+                    if over.outcome.status == Status::Failed {
                         self.failed_early(task, &scope, &mut flight).await;
                     }
-                    end
+                    match over.judged {
+                        true => over.outcome,
+                        false => self.judged(task, &flight, &scope, over.outcome).0,
+                    }
                 }
                 (None, None) => continue,
             };
@@ -247,7 +250,7 @@ impl Host {
             attempt += 1;
             prepared = match self.item(play, task, &scope, false).await? {
                 (None, Some(prepared)) => prepared,
-                (Some(end), _) => return Ok(end),
+                (Some(over), _) => return Ok(over.outcome),
                 (None, None) => return Ok(outcome),
             };
         }

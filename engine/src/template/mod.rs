@@ -37,12 +37,12 @@ use minijinja::{AutoEscape, Environment, UndefinedBehavior};
 pub(crate) use about::about;
 pub use controller::{CommandOutput, Controller, NoController};
 pub use failure::{EvalError, code};
-pub(crate) use filters::{YamlStyle, yaml};
+pub(crate) use filters::{YamlStyle, dumped as dumped_json, yaml};
 pub(crate) use glob::fits;
 pub use minijinja::Value;
 pub(crate) use poison::pending_variable;
 pub use poison::{is_omit, omit, unknown_value};
-pub(crate) use python::text::type_name;
+pub(crate) use python::text::{str as python_text, type_name};
 
 use evaluation::Evaluation;
 use failure::Place;

@@ -26,6 +26,8 @@ pub(crate) struct Look {
     pub(crate) skipped: bool,
     pub(crate) included: bool,
     pub(crate) failed_to_stderr: bool,
+    /// Whether what `set_stats` set stands below the recap.
+    pub(crate) custom_stats: bool,
     pub(crate) path_on_failure: bool,
     /// Where relative names of files begin.
     pub(crate) directory: PathBuf,
@@ -53,6 +55,7 @@ impl Look {
             ok: config.display_ok_hosts(),
             skipped: config.display_skipped_hosts(),
             included: config.display_included_hosts(),
+            custom_stats: config.show_custom_stats(),
             failed_to_stderr: config.display_failed_stderr(),
             path_on_failure: config.show_task_path_on_failure(),
             directory: std::env::current_dir().unwrap_or_default(),

@@ -2,6 +2,7 @@
 
 mod adhoc;
 mod color;
+mod custom_stats;
 mod diff;
 mod json;
 mod look;

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::{
     Line, Look,
     color::{self, Color},
+    custom_stats::CustomStats,
     diff, origin,
     result::{self, short_name, speaks},
     stats::{Stats, Whole},
@@ -23,6 +24,7 @@ pub(super) struct Text {
     /// Playbooks that have not begun, each with the number of its plays; empty where it is not to be told.
     pub(super) books: VecDeque<(String, usize)>,
     pub(super) stats: Stats,
+    custom_stats: CustomStats,
     strategy: Strategy,
     /// The task whose banner was shown last.
     shown: Option<Arc<TaskInfo>>,
@@ -45,6 +47,7 @@ impl Text {
             look,
             books: VecDeque::new(),
             stats: Stats::default(),
+            custom_stats: CustomStats::default(),
             strategy: Strategy::Linear,
             shown: None,
             open: HashMap::new(),
@@ -84,7 +87,10 @@ impl Text {
                     self.task(task);
                 }
             }
-            Event::TaskEnded(ended) => self.ended(ended),
+            Event::TaskEnded(ended) => {
+                self.custom_stats.take(&ended.host, &ended.result);
+                self.ended(ended);
+            }
             Event::Retrying {
                 host,
                 task,
@@ -177,6 +183,13 @@ impl Text {
             self.say(None, &line);
         }
         self.say(None, "");
+        let custom = self.custom_stats.lines();
+        if self.look.custom_stats && !custom.is_empty() {
+            self.banner("CUSTOM STATS:");
+            for line in custom {
+                self.say(None, &line);
+            }
+        }
         if self.look.check && self.look.markers {
             self.banner("DRY RUN");
         }

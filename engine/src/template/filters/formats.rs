@@ -222,6 +222,21 @@ fn json(value: &Value, style: &JsonStyle) -> Result<String, Error> {
     Ok(out)
 }
 
+/// A value as Python's `json.dumps` writes it.
+///
+/// # Errors
+/// If something in it has no form in JSON.
+pub(crate) fn dumped(value: &Value) -> Result<String, Error> {
+    let style = JsonStyle {
+        indent: None,
+        sort_keys: false,
+        ascii: true,
+        item: ", ".to_owned(),
+        key: ": ".to_owned(),
+    };
+    json(value, &style)
+}
+
 fn to_json(_: &mut State<'_, '_>, value: &Value, given: &Given) -> Result<Value, Error> {
     Ok(json(value, &JsonStyle::of(given, None, false)?)?.into())
 }

@@ -32,6 +32,7 @@ use super::given::{Filter, Takes, add_filters};
 pub(crate) use chance::{letters, seeded};
 pub(crate) use charset::decoded;
 pub(crate) use crypt::crypt;
+pub(crate) use formats::dumped;
 pub(crate) use operators::ordered;
 pub(crate) use order::is_group;
 pub(crate) use paths::normalized;
