@@ -294,6 +294,9 @@ pub fn page() -> String {
          * **P6** Never past a red gate, and unreachable is red.\n\
          * **P7** A host that was cut off by a change comes back with its old configuration within the timeout, with or without a boot.\n\
          * **P8** No secret in a plan, a log, a diff, an argument or a file that others can read.\n\n\
+         Beside these rows, random faults (a killed controller, a killed helper, a cut cable, a power cut, at any moment) are let loose on six hosts in\n\
+         the middle of a saved plan, and a checker that knows nothing of fleetctl's code compares disks, plan and journals:\n\
+         `FLEETCTL_SEEDS=200 cargo test -p fleet-tests --test random_faults`. A seed that fails is told, and `FLEETCTL_SEEDS=17..18` runs it again.\n\n\
          | # | fault | how it is injected | what happens |\n|---|---|---|---|\n",
     );
     for fault in FAULTS {
