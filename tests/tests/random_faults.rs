@@ -27,11 +27,16 @@ impl Random {
     }
 }
 
+fn seed(text: &str) -> u64 {
+    text.parse()
+        .expect("FLEETCTL_SEEDS is a number, or two with `..` between")
+}
+
 fn seeds() -> Range<u64> {
     let said = std::env::var("FLEETCTL_SEEDS").unwrap_or_else(|_| "20".to_owned());
     match said.split_once("..") {
-        Some((from, to)) => from.parse().unwrap()..to.parse().unwrap(),
-        None => 0..said.parse().unwrap(),
+        Some((from, to)) => seed(from)..seed(to),
+        None => 0..seed(&said),
     }
 }
 
@@ -53,10 +58,14 @@ fn state(host: &str, path: &str) -> State {
 /// The file with this number, before and after.
 fn file(seed: u64, number: usize) -> (String, State, State) {
     let path = format!("srv/s{seed}/f{number}");
-    let before = (number % 2 == 0).then(|| {
+    let before = (number.is_multiple_of(2)).then(|| {
         (
             format!("old {number}\n"),
-            if number % 4 == 0 { 0o600 } else { 0o644 },
+            if number.is_multiple_of(4) {
+                0o600
+            } else {
+                0o644
+            },
         )
     });
     (
@@ -70,7 +79,7 @@ fn play(seed: u64) -> String {
     let mut tasks = String::from("\n  tasks:\n");
     for number in 0..FILES {
         let (path, _, after) = file(seed, number);
-        let (content, mode) = after.unwrap();
+        let (content, mode) = after.expect("the test's own files");
         tasks +=
             &format!("    - copy: {{dest: /{path}, content: {content:?}, mode: \"{mode:04o}\"}}\n");
         if number % 5 == 4 {
@@ -83,13 +92,14 @@ fn play(seed: u64) -> String {
 fn prepare(seed: u64, host: &str) {
     use std::os::unix::fs::PermissionsExt;
     let dir = FLEET.root(host).join(format!("srv/s{seed}"));
-    std::fs::create_dir_all(&dir).unwrap();
+    std::fs::create_dir_all(&dir).expect("the test's own files");
     for number in 0..FILES {
         let (path, before, _) = file(seed, number);
         if let Some((content, mode)) = before {
             let path = FLEET.root(host).join(path);
-            std::fs::write(&path, content).unwrap();
-            std::fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
+            std::fs::write(&path, content).expect("the test's own files");
+            std::fs::set_permissions(&path, PermissionsExt::from_mode(mode))
+                .expect("the test's own files");
         }
     }
 }
@@ -142,8 +152,14 @@ fn check(seed: u64, fault: &str, host: &str, run: &str) {
         about()
     );
     // Nothing is left of what was staged.
-    for entry in std::fs::read_dir(FLEET.root(host).join(format!("srv/s{seed}"))).unwrap() {
-        let name = entry.unwrap().file_name().into_string().unwrap();
+    for entry in std::fs::read_dir(FLEET.root(host).join(format!("srv/s{seed}")))
+        .expect("the test's own files")
+    {
+        let name = entry
+            .expect("the test's own files")
+            .file_name()
+            .into_string()
+            .expect("the test's own files");
         assert!(!name.starts_with('.'), "{}: {name} is left", about());
     }
 }
@@ -198,10 +214,10 @@ fn one(seed: u64) {
         FLEET.mend(victim);
     }
     let runs = ctl.run(["runs", "--json"]);
-    let runs: serde_json::Value = serde_json::from_str(&runs.stdout).unwrap();
+    let runs: serde_json::Value = serde_json::from_str(&runs.stdout).expect("the test's own files");
     let run = runs
         .as_array()
-        .unwrap()
+        .expect("the test's own files")
         .iter()
         .rfind(|run| run["verb"] == "apply");
     // It may have been killed before it began.
