@@ -38,6 +38,9 @@ fn what_is_left_out_is_as_if_it_were_not_written() {
     - validate_argument_spec:
         argument_spec: {a: {type: int}}
         provided_arguments: '{{ omit }}'
+    - set_fact: {left: '{{ omit }}', set: yes}
+    - debug:
+      when: left is defined or set is undefined
     - validate_argument_spec: {argument_spec: '{{ omit }}'}
       ignore_errors: true
       run_once: true
@@ -328,6 +331,26 @@ fn a_result_that_failed_is_judged_and_a_task_that_came_to_none_is_not() {
             }
         }
     }
+}
+
+#[test]
+fn nothing_is_no_number_where_a_role_needs_one() {
+    let desk = Desk::local(
+        "  tasks:
+    - validate_argument_spec:
+        argument_spec: {n: {type: int, required: true}, s: {required: true}, l: {type: list}}
+        provided_arguments: {n: null, s: null, l: null}
+      ignore_errors: true
+      register: said
+    - debug: {msg: '{{ said.argument_errors | join }}'}
+",
+    );
+    assert_eq!(
+        messages(&play(&desk, "")).last(),
+        Some(
+            &r#""argument 'n' is of type NoneType and we were unable to convert to int: \"None\" cannot be converted to an int""#
+        )
+    );
 }
 
 #[test]

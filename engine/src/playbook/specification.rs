@@ -43,7 +43,11 @@ impl Reader<'_> {
         );
         let context = [
             ("argument_spec_name", checked.entry),
-            ("name", checked.name),
+            // A role of a collection goes by its own name here.
+            (
+                "name",
+                checked.name.rsplit('.').next().unwrap_or(checked.name),
+            ),
             (
                 "path",
                 &super::files::absolute(checked.path).display().to_string(),

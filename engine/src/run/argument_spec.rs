@@ -162,12 +162,33 @@ fn check(spec: &Fields, rules: &Fields, given: &Fields, path: &[&str], errors: &
         ));
     }
     for (name, own) in spec {
-        let Some(value) = values.get(name).filter(|value| !value.is_null()) else {
+        let Some(value) = values.get(name) else {
             continue;
         };
+        if value.is_null() {
+            nothing(name, own, &within, errors);
+            continue;
+        }
         one(name, own, value, path, &within, errors);
     }
     together(rules, &values, &within, errors);
+}
+
+/// Nothing at all is none of most types, where an argument is required.
+fn nothing(name: &str, own: &Value, within: &str, errors: &mut Vec<String>) {
+    let kind = own.get("type").and_then(Value::as_str).unwrap_or("str");
+    let what = match kind {
+        "str" | "path" | "raw" => return,
+        "int" => "\"None\" cannot be converted to an int".to_owned(),
+        "json" => "<class 'NoneType'> cannot be converted to a json string".to_owned(),
+        "bytes" => "<class 'NoneType'> cannot be converted to a Byte value".to_owned(),
+        kind => format!("<class 'NoneType'> cannot be converted to a {kind}"),
+    };
+    if own.get("required") == Some(&Value::Bool(true)) {
+        errors.push(format!(
+            "argument '{name}' is of type NoneType{within} and we were unable to convert to {kind}: {what}"
+        ));
+    }
 }
 
 /// Checks one argument.

@@ -204,7 +204,7 @@ async fn debug(
             "Task failed: parameters are mutually exclusive: msg|var".to_owned(),
         ));
     }
-    let mut missed = Vec::new();
+    let mut warnings = Vec::new();
     let (name, settled) = match (var, msg) {
         (Some(node), _) => {
             let Some(expression) = expression(host, node, scope).await? else {
@@ -217,7 +217,16 @@ async fn debug(
                 .await?;
             let settled = match settled {
                 Settled::Known((value, found)) => {
-                    missed = found;
+                    let numbered = found.iter().enumerate();
+                    warnings.extend(numbered.map(|(at, why)| {
+                        format!("Encountered 1 template error.\nerror {} - {why}", at + 1)
+                    }));
+                    if crate::template::is_omit(&value) {
+                        warnings.push(
+                            "The result of the `var` expression could not be omitted; a placeholder was used instead."
+                                .to_owned(),
+                        );
+                    }
                     Settled::Known(value)
                 }
                 Settled::Unknown(because) => Settled::Unknown(because),
@@ -247,11 +256,7 @@ async fn debug(
     };
     let mut result = serde_json::Map::new();
     result.insert("changed".to_owned(), false.into());
-    if !missed.is_empty() {
-        let numbered = missed.iter().enumerate();
-        let warnings: Vec<_> = numbered
-            .map(|(at, why)| format!("Encountered 1 template error.\nerror {} - {why}", at + 1))
-            .collect();
+    if !warnings.is_empty() {
         result.insert("warnings".to_owned(), json!(warnings));
     }
     result.insert(name, value);
@@ -264,6 +269,12 @@ async fn expression(
     node: &Node,
     scope: &HostScope,
 ) -> Result<Option<String>, Unfit> {
+    if node.has_tag("unsafe") {
+        return Err(Unfit::Problem(
+            "Task failed: Error while resolving `var` expression: Encountered untrusted template or expression."
+                .to_owned(),
+        ));
+    }
     let value = host.known(node, scope).await?;
     match value.as_str() {
         _ if crate::template::is_omit(&value) => Ok(None),
@@ -295,6 +306,7 @@ async fn set_fact(
             .to_string();
         valid_name(name)?;
         match host.value(node, scope).await? {
+            Settled::Known(value) if crate::template::is_omit(&value) => {}
             Settled::Known(value) => {
                 facts.insert(name.clone(), to_json(&value));
                 if cacheable {
@@ -307,6 +319,12 @@ async fn set_fact(
                 facts.insert(name.clone(), json!("known after apply"));
             }
         }
+    }
+    if facts.is_empty() {
+        return Err(Unfit::Problem(
+            "No key/value pairs provided, at least one is required for this action to succeed"
+                .to_owned(),
+        ));
     }
     // Not under `ansible_facts`: these are of level 19, and are in place already.
     Ok(Done::ok(json!({"changed": false, "ansible_facts": facts})))

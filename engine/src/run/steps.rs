@@ -142,9 +142,18 @@ impl Host {
         task: &Task,
         scope: &HostScope,
     ) -> Result<Option<Arc<Semaphore>>, Unfit> {
-        let throttle = self
-            .number(task.directives.throttle.as_ref(), scope)
-            .await?;
+        let keyword = self.keyword(task.directives.throttle.as_ref(), scope);
+        let throttle = match keyword.await {
+            Ok(None) => None,
+            Ok(Some(value)) => {
+                let text = value.to_string();
+                let number = text.trim().parse::<f64>();
+                let why = || format!("invalid literal for int() with base 10: '{text}'");
+                Some(number.map_err(|_| no_throttle(&why()))?)
+            }
+            Err(Unfit::Problem(why)) => return Err(no_throttle(&why)),
+            Err(other) => return Err(other),
+        };
         let places = throttle.filter(|places| *places >= 1.0);
         Ok(places.map(|places| self.shared.turns(task.id, places as usize)))
     }
@@ -417,6 +426,19 @@ impl Host {
         };
         (outcome, scope)
     }
+}
+
+/// Who cannot tell how many hosts may do a task at once cannot run it at all.
+fn no_throttle(why: &str) -> Unfit {
+    // Of a message with its place the message.
+    let first = why.lines().next().unwrap_or_default();
+    let bare = match first.strip_prefix("error") {
+        Some(rest) => rest.split_once(": ").map_or(first, |(_, bare)| bare),
+        None => first,
+    };
+    Unfit::Broken(format!(
+        "Failed to convert the throttle value to an integer: {bare}"
+    ))
 }
 
 fn is_reboot(task: &Task) -> bool {
