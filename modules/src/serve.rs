@@ -22,14 +22,11 @@ use fleet_wire::{
 use serde_json::{Map, Value, json};
 
 use crate::host::{
-    Fault, Host, Lock, Outcomes, Signs, State, forget_pending, is_run_name, recover, rollback,
-    rollback_one, run_job,
+    AGAIN, Applied, Fault, Host, Lock, Outcomes, Signs, State, forget_pending, is_run_name,
+    recover, rollback, rollback_one, run_job,
 };
 use crate::module::{self, Report};
 use spool::Spool;
-
-/// What stands in the names of journals of a run behind its first: `RUN_again1`.
-const AGAIN: &str = "again";
 
 mod fit;
 mod spool;
@@ -175,6 +172,8 @@ struct Session {
     mode: Mode,
     state: State,
     run: String,
+    /// Tells the controller from others.
+    controller: u64,
     /// Journals of the same run from conversations before this one, oldest first.
     earlier: Vec<String>,
     /// Dropped with the session, or when the run has ended.
@@ -251,7 +250,10 @@ impl Session {
                 state
                     .gather_pending()
                     .map_err(|fault| Refusal::Unfit(fault.message))?;
-                let own = transaction.resume.then_some(hello.run.as_str());
+                // A run that the host has begun to undo does not go on.
+                let own = (transaction.resume || state.is_left_by(&hello.run, hello.controller))
+                    && !state.is_being_undone(&hello.run);
+                let own = own.then_some(hello.run.as_str());
                 recovered = recover(&state, own).map_err(Refusal::Unrecovered)?;
                 state.prune();
                 // A conversation of the run was here before, and ended: this one goes on behind it.
@@ -259,11 +261,18 @@ impl Session {
                 if let Some(plan) = &transaction.plan {
                     once(&state, plan, &hello, &earlier)?;
                 }
-                if transaction.resume && earlier.iter().any(|name| state.is_open(name)) {
+                if own.is_some() && earlier.last().is_some_and(|name| state.is_open(name)) {
                     goes_on = earlier.pop();
                     run = goes_on.clone().unwrap_or(run);
+                } else if let Some(undone) = recovered.iter().find(|undone| undone.run == hello.run)
+                {
+                    let why = undone.why.as_deref();
+                    return Err(Refusal::Unfit(format!(
+                        "this run was undone here before it went on ({}): begin anew",
+                        why.unwrap_or("it had been cut off")
+                    )));
                 } else if !earlier.is_empty() {
-                    run = format!("{run}_{AGAIN}{}", earlier.len());
+                    run = format!("{run}{AGAIN}{}", earlier.len());
                 }
             }
         }
@@ -272,11 +281,18 @@ impl Session {
             Mode::Apply => Host::apply(state.clone(), &run, &hello.who),
             Mode::Plan | Mode::Read | Mode::Care => Host::plan(),
         };
+        host.set_login(login);
         if let (Mode::Apply, Some(seconds)) = (hello.mode, transaction.confirm_s) {
             host.look_after(seconds, transaction.plan.is_some(), inbox.signs.clone());
         }
         if let Some(plan) = &transaction.plan {
-            host.applies_plan(plan, &hello.run);
+            let by = Applied {
+                run: hello.run.clone(),
+                controller: hello.controller,
+            };
+            host.applies_plan(plan, by);
+            // What a saved plan has sent is decided: it is done, whoever hears of it.
+            out.goes_on.set(hello.mode == Mode::Apply);
         }
         let mut uncertain = Vec::new();
         let outcomes = transaction
@@ -285,8 +301,9 @@ impl Session {
             .filter(|_| hello.mode == Mode::Apply);
         let outcomes = outcomes.map(|_| Outcomes::of(&state, &run));
         if let Some(name) = &goes_on {
-            // From here on the run is looked after by its helper again.
-            let _ = state.take_back(name);
+            if transaction.confirm_s.is_none() {
+                state.take_back(name);
+            }
             uncertain = host
                 .resume()
                 .map_err(|fault| Refusal::Unfit(fault.message))?;
@@ -294,7 +311,6 @@ impl Session {
                 uncertain.retain(|key| outcomes.get(key, 0).is_none());
             }
         }
-        host.set_login(login);
         host.set_digest_key(hello.digest_key);
         let inbox = Rc::new(inbox);
         let spool = (hello.mode == Mode::Apply).then(|| state.clone());
@@ -313,6 +329,7 @@ impl Session {
             mode: hello.mode,
             state,
             run,
+            controller: hello.controller,
             earlier,
             lock,
             inbox,
@@ -329,12 +346,8 @@ impl Session {
     fn run(mut self) -> io::Result<()> {
         let mut heard = Ok(());
         while let Ok(message) = self.inbox.messages.recv() {
-            if self.inbox.deserted() && self.mode == Mode::Apply {
-                if self.plan.is_none() {
-                    break;
-                }
-                // What a saved plan has sent is decided: it is done, whoever hears of it.
-                self.out.goes_on.set(true);
+            if self.inbox.deserted() && self.mode == Mode::Apply && self.plan.is_none() {
+                break;
             }
             heard = self.answer(message);
             if heard.is_err() {
@@ -532,12 +545,18 @@ impl Session {
     fn finish(&mut self, how: Finish) -> Undone {
         let state = match how {
             Finish::Undo => return self.undo(),
-            Finish::Leave => {
-                self.host.expect_boot();
-                self.host.keep()
+            // A conversation that shares a run ends for itself.
+            Finish::Leave if self.lock.as_ref().is_some_and(Lock::is_joined) => self.host.keep(),
+            Finish::Leave if self.plan.is_some() || self.host.is_looked_after() => {
+                self.host.leave(self.controller)
             }
+            Finish::Leave => self.host.keep(),
             Finish::Keep => self.host.keep(),
         };
+        if how == Finish::Keep {
+            // Armed for an effect that came to nothing.
+            self.state.take_back(&self.run);
+        }
         self.finished = true;
         self.lock = None;
         match state {
@@ -552,10 +571,8 @@ impl Session {
     }
 
     fn undo(&mut self) -> Undone {
-        if self.host.begun() && !self.state.take_over(&self.run) {
-            self.finished = true;
-            self.lock = None;
-            return self.state.how_it_ended(&self.run);
+        if self.host.begun() {
+            self.state.take_over(&self.run);
         }
         let mut undone = self.host.undo();
         for earlier in std::mem::take(&mut self.earlier).iter().rev() {
@@ -582,9 +599,7 @@ impl Session {
         if !is_run_name(run) {
             return not_found(run);
         }
-        if !self.state.take_over(run) {
-            return self.state.how_it_ended(run);
-        }
+        self.state.take_over(run);
         let mut undone = rollback(&self.state, run);
         self.forget(&mut undone);
         undone
@@ -640,10 +655,11 @@ fn not_found(run: &str) -> Undone {
 
 /// A plan is applied once, by one run.
 fn once(state: &State, plan: &str, hello: &Hello, earlier: &[String]) -> Result<(), Refusal> {
-    let Some(run) = state.applied(plan) else {
+    let Some(Applied { run, controller }) = state.applied(plan) else {
         return Ok(());
     };
-    let own = run == hello.run && hello.transaction.resume;
+    // Its own controller may come in several conversations: behind a boot, or for another name of this machine.
+    let own = run == hello.run && (hello.transaction.resume || controller == hello.controller);
     let ended = state.journaled().into_iter().find(|known| known.run == run);
     let undone = ended
         .as_ref()

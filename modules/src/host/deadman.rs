@@ -7,36 +7,36 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{FileExt, OpenOptionsExt, symlink};
-use std::os::unix::process::CommandExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use fleet_wire::{Effect, SettingKind, Undone, UndoneEffect, UndoneState, What};
-use rustix::process::{Pid, Signal, kill_process};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
+use super::executor::{end_process, started};
 use super::journal::{Lines, Record};
-use super::{Fault, State, files, process, undo, units};
+use super::timer::{self, LOOK};
+use super::{Fault, State, files, undo};
 
 const ARMED: &str = "armed";
 const CONFIRMED: &str = "confirmed";
 const UNDOING: &str = "undoing";
 /// Says why a run was undone.
 const WHY: &str = "why";
-/// Where the timers are.
-const UNITS: &str = "/etc/systemd/system";
 /// No helper works for longer than this without being taken for lost.
 const HARDEST: Duration = Duration::from_secs(6 * 3600);
 /// How long a boot may take that the run itself asked for.
 const BOOT: Duration = Duration::from_secs(20 * 60);
-/// How often the timer looks.
-const LOOK: u64 = 5;
+/// The size of the file `armed`: it is written over at once, and in place.
+const SIZE: usize = 1024;
+
+/// Why a run cannot go on.
+const UNDONE: &str = "this run is being undone by the host itself, for nobody confirmed it in time";
 
 /// The dead-man of the run in hand.
 #[derive(Debug)]
@@ -45,6 +45,8 @@ pub(super) struct DeadMan {
     /// Before whatever effect comes first, not only before one that may cut the host off.
     always: bool,
     signs: Signs,
+    /// Whoever must be able to log in.
+    logins: Vec<String>,
     armed: Option<Armed>,
 }
 
@@ -77,11 +79,12 @@ struct Brief {
 }
 
 impl DeadMan {
-    pub(super) fn new(timeout_s: u32, always: bool, signs: Signs) -> Self {
+    pub(super) fn new(timeout_s: u32, always: bool, signs: Signs, logins: Vec<String>) -> Self {
         Self {
             timeout: Duration::from_secs(timeout_s.into()),
             always,
             signs,
+            logins,
             armed: None,
         }
     }
@@ -98,35 +101,66 @@ impl DeadMan {
     ) -> Result<(), Fault> {
         match &self.armed {
             Some(armed) if armed.path.exists() => Ok(()),
-            Some(_) => Err(Fault::new(
-                "this run is being undone by the host itself, for nobody confirmed it in time",
-            )),
-            None if self.always || is_risky(effect) => self.arm(state, run),
+            Some(_) => Err(Fault::new(UNDONE)),
+            None if self.always || is_risky(effect, &self.logins) => self.arm(state, run),
             None => Ok(()),
+        }
+    }
+
+    /// Looks after a run that goes on. Where the host does so already its file is taken over as it is: at no time does
+    /// nobody look after the run.
+    ///
+    /// # Errors
+    /// When the host has begun to undo it, or it cannot be armed.
+    pub(super) fn go_on(&mut self, state: &State, run: &str) -> Result<(), Fault> {
+        let path = state.run_dir(run).join(ARMED);
+        if !path.exists() {
+            return self.arm(state, run);
+        }
+        let brief = self.brief(state)?;
+        let failed = |error| Fault::io("write", &path, error);
+        rewrite(&path, boottime() + self.timeout, &brief).map_err(failed)?;
+        timer::start(state, run, &brief.helper)?;
+        self.renew(path.clone());
+        match path.exists() {
+            true => Ok(()),
+            false => Err(Fault::new(UNDONE)),
         }
     }
 
     fn arm(&mut self, state: &State, run: &str) -> Result<(), Fault> {
         let dir = state.run_dir(run);
         let path = dir.join(ARMED);
-        let failed = |what: &str| {
-            let path = path.clone();
-            let what = what.to_owned();
-            move |error: io::Error| Fault::io(&what, &path, error)
-        };
-        let helper = std::env::current_exe().map_err(failed("arm"))?;
+        let brief = self.brief(state)?;
+        let failed = |error| Fault::io("write", &path, error);
+        write_new(&path, boottime() + self.timeout, &brief).map_err(failed)?;
+        let armed = files::sync_dir(&dir)
+            .map_err(failed)
+            .and_then(|()| timer::start(state, run, &brief.helper));
+        if let Err(fault) = armed {
+            // Nothing was done that anybody would have to look after.
+            let _ = fs::remove_file(&path);
+            timer::forget(state, run);
+            return Err(fault);
+        }
+        self.renew(path);
+        Ok(())
+    }
+
+    fn brief(&self, state: &State) -> Result<Brief, Fault> {
         let pid = rustix::process::getpid().as_raw_nonzero().get();
-        let brief = Brief {
+        Ok(Brief {
             boot: boot_id(),
             timeout_s: self.timeout.as_secs(),
-            helper,
+            helper: timer::keep_helper(state)?,
             pid,
             started: started(pid).unwrap_or_default(),
             boots: 0,
-        };
-        write_new(&path, boottime() + self.timeout, &brief).map_err(failed("write"))?;
-        files::sync_dir(&dir).map_err(failed("write"))?;
-        watch(state, run, &brief)?;
+        })
+    }
+
+    /// Moves the deadline on for as long as there are signs that the run goes on.
+    fn renew(&mut self, path: PathBuf) {
         let rests = Arc::new(AtomicBool::new(false));
         self.armed = Some(Armed {
             path: path.clone(),
@@ -142,7 +176,6 @@ impl DeadMan {
                 thread::sleep(timeout / 6);
             }
         });
-        Ok(())
     }
 
     /// Whether it is armed.
@@ -176,13 +209,10 @@ impl State {
     #[must_use]
     pub fn confirm(&self, run: &str) -> Undone {
         let dir = self.run_dir(run);
-        if fs::rename(dir.join(ARMED), dir.join(CONFIRMED)).is_ok() {
-            let kept = files::sync_dir(&dir)
-                .map_err(|error| Fault::io("confirm in", &dir, error))
-                .and_then(|()| Lines::reopen(&self.journal_path(run)))
-                .and_then(|(mut lines, _)| lines.end(UndoneState::Kept));
-            self.run_ended(run, UndoneState::Kept, Some("it was confirmed"));
-            forget(self, run);
+        let won = fs::rename(dir.join(ARMED), dir.join(CONFIRMED)).is_ok();
+        if won || self.is_confirmed(run) {
+            let kept = self.keep_confirmed(run);
+            timer::forget(self, run);
             let problem = kept.err().map(|fault| fault.message);
             let effects = problem.map(|problem| UndoneEffect {
                 effect: "the journal, which the next run will look at again".to_owned(),
@@ -198,27 +228,45 @@ impl State {
         self.how_it_ended(run)
     }
 
-    /// Wins against the dead-man, where there is one: the run is undone by who asks now.
-    #[must_use]
-    pub fn take_over(&self, run: &str) -> bool {
+    /// Whether a run was confirmed, and its journal does not say so yet: the host went down in between.
+    pub(super) fn is_confirmed(&self, run: &str) -> bool {
+        self.run_dir(run).join(CONFIRMED).exists() && self.end_of(run).is_none()
+    }
+
+    /// Writes down that a confirmed run stays.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub(super) fn keep_confirmed(&self, run: &str) -> Result<(), Fault> {
         let dir = self.run_dir(run);
-        match fs::rename(dir.join(ARMED), dir.join(UNDOING)) {
-            Ok(()) => {
-                forget(self, run);
-                true
-            }
-            // It was not armed, or is over.
-            Err(_) => !dir.join(UNDOING).exists() || self.end_of(run).is_some(),
+        files::sync_dir(&dir).map_err(|error| Fault::io("confirm in", &dir, error))?;
+        let (mut lines, _) = Lines::reopen(&self.journal_path(run))?;
+        lines.end(UndoneState::Kept)?;
+        self.run_ended(run, UndoneState::Kept, Some("it was confirmed"));
+        Ok(())
+    }
+
+    /// Whoever holds the lock undoes a run: from here on it cannot be confirmed. The host's own undo may have begun; it waits
+    /// for the lock, and finds the run ended.
+    pub fn take_over(&self, run: &str) {
+        let dir = self.run_dir(run);
+        if fs::rename(dir.join(ARMED), dir.join(UNDOING)).is_ok() {
+            timer::forget(self, run);
         }
     }
 
-    /// Takes a run back that the host looks after, for it goes on: the dead-man is armed anew before its next effect.
+    /// Whether the host has begun to undo a run by itself, and is not done.
     #[must_use]
-    pub fn take_back(&self, run: &str) -> bool {
+    pub fn is_being_undone(&self, run: &str) -> bool {
+        self.run_dir(run).join(UNDOING).exists() && self.end_of(run).is_none()
+    }
+
+    /// Looks after a run no longer, for it goes on without being confirmed.
+    pub fn take_back(&self, run: &str) {
         let dir = self.run_dir(run);
-        let taken = fs::rename(dir.join(ARMED), dir.join("taken-back")).is_ok();
-        forget(self, run);
-        taken
+        if fs::rename(dir.join(ARMED), dir.join("taken-back")).is_ok() {
+            timer::forget(self, run);
+        }
     }
 
     /// The runs that wait for being confirmed, with the seconds that are left to each.
@@ -301,64 +349,87 @@ impl State {
 
     /// The timer's errand: undoes a run whose time is over. With `stays` it looks until that is so or the run has ended.
     pub fn look_after(&self, run: &str, stays: bool) {
-        let path = self.run_dir(run).join(ARMED);
-        loop {
-            let Ok((until, mut brief)) = read(&path) else {
-                // Confirmed, undone, or never armed: but an undo that was cut off is to be gone on with.
-                if self.run_dir(run).join(UNDOING).exists() && self.end_of(run).is_none() {
-                    self.undo_by_itself(run, None);
-                }
-                return forget(self, run);
-            };
-            let booted = brief.boot != boot_id();
-            if booted && brief.boots > 0 {
-                brief.boots -= 1;
-                brief.boot = boot_id();
-                let _ = rewrite(&path, boottime() + BOOT, &brief);
-                return;
-            }
-            if booted || boottime() >= until {
-                let why = match booted {
-                    true => "the host was booted before the run was confirmed".to_owned(),
-                    false => format!("nobody confirmed the run within {} s", brief.timeout_s),
-                };
-                let _ = super::state::write_private(&self.run_dir(run).join(WHY), &why);
-                if fs::rename(&path, self.run_dir(run).join(UNDOING)).is_ok() {
-                    let _ = files::sync_dir(&self.run_dir(run));
-                    self.undo_by_itself(run, (!booted).then_some(&brief));
-                }
-                return forget(self, run);
-            }
-            if !stays {
-                return;
-            }
+        while !self.looked_after(run) && stays {
             thread::sleep(Duration::from_secs(LOOK));
         }
     }
 
-    fn undo_by_itself(&self, run: &str, executor: Option<&Brief>) {
+    /// Whether there is nothing left to look after.
+    fn looked_after(&self, run: &str) -> bool {
+        let path = self.run_dir(run).join(ARMED);
+        let mut executor = None;
+        let why = match read(&path) {
+            Ok((until, mut brief)) => {
+                let booted = brief.boot != boot_id();
+                if booted && brief.boots > 0 {
+                    brief.boots -= 1;
+                    brief.boot = boot_id();
+                    let _ = rewrite(&path, boottime() + BOOT, &brief);
+                    return false;
+                }
+                if !booted && boottime() < until {
+                    return false;
+                }
+                if booted {
+                    Some("the host was booted before the run was confirmed".to_owned())
+                } else {
+                    let why = format!("nobody confirmed the run within {} s", brief.timeout_s);
+                    executor = Some(brief);
+                    Some(why)
+                }
+            }
+            // Confirmed, undone, or never armed.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            // Nobody can say how much time is left, and a host that is cut off does not come back by waiting.
+            Err(error) => Some(format!("{} cannot be read ({error})", path.display())),
+        };
+        if let Some(why) = why {
+            let _ = super::state::write_private(&self.run_dir(run).join(WHY), &why);
+            if fs::rename(&path, self.run_dir(run).join(UNDOING)).is_ok() {
+                let _ = files::sync_dir(&self.run_dir(run));
+            }
+        }
+        let over = !self.is_being_undone(run) || self.undo_by_itself(run, executor.as_ref());
+        if over {
+            timer::forget(self, run);
+        }
+        over
+    }
+
+    /// Whether it came to that: the lock may be held for long.
+    fn undo_by_itself(&self, run: &str, executor: Option<&Brief>) -> bool {
         if let Some(brief) = executor {
             end_process(brief.pid, &brief.started);
         }
-        // Whoever holds the lock now is about to undo this run as well, for it has no end.
+        // It may have gone on just now, with another process.
+        self.end_holder_of(run);
         let Ok(_lock) = self.lock("the host itself", run, 0, Duration::from_secs(300)) else {
-            return;
+            return false;
         };
         if self.end_of(run).is_none() {
             let undone = undo::rollback(self, run);
+            // What the run did before it was connected anew.
+            for before in self.journals_before(run).iter().rev() {
+                let _ = undo::rollback_one(self, before);
+            }
             let _ = undo::forget_pending(self, &undone.run);
         }
+        true
     }
 }
 
 /// Whether an effect may cut the host off from its controller: what has to do with logging in, with the network and with
 /// what it lets through.
-fn is_risky(effect: &Effect) -> bool {
-    const PATHS: [&str; 15] = [
+fn is_risky(effect: &Effect, logins: &[String]) -> bool {
+    const PATHS: [&str; 19] = [
         "/etc/ssh/",
         "/etc/sudoers",
         "/etc/pam.d/",
         "/etc/security/",
+        "/etc/passwd",
+        "/etc/shadow",
+        "/etc/group",
+        "/etc/nsswitch.conf",
         "/etc/network",
         "/etc/netplan",
         "/etc/systemd/network/",
@@ -371,7 +442,7 @@ fn is_risky(effect: &Effect) -> bool {
         "/etc/firewalld",
         "/etc/ufw",
     ];
-    const SERVICES: [&str; 10] = [
+    const SERVICES: [&str; 11] = [
         "ssh.service",
         "sshd.service",
         "ssh.socket",
@@ -380,154 +451,57 @@ fn is_risky(effect: &Effect) -> bool {
         "NetworkManager.service",
         "nftables.service",
         "iptables.service",
+        "netfilter-persistent.service",
         "firewalld.service",
         "ufw.service",
     ];
+    const PACKAGES: [&str; 12] = [
+        "openssh-server",
+        "sudo",
+        "libpam",
+        "ifupdown",
+        "netplan",
+        "network-manager",
+        "systemd",
+        "nftables",
+        "iptables",
+        "firewalld",
+        "ufw",
+        "netbase",
+    ];
     match &effect.what {
-        What::File { path, .. } => PATHS.iter().any(|risky| path.starts_with(risky)),
+        What::File { path, .. } => {
+            let of_service = |name: &&str| path.contains(&format!("/systemd/system/{name}"));
+            PATHS.iter().any(|risky| path.starts_with(risky))
+                || path.contains("/.ssh/")
+                || SERVICES.iter().any(of_service)
+        }
         What::Unit { unit, .. } => SERVICES.contains(&unit.as_str()),
-        What::Sysctl { key, .. } => [
-            "ip_forward",
-            "forwarding",
-            "rp_filter",
-            "accept_local",
-            "accept_redirects",
-            "disable_ipv6",
-        ]
-        .iter()
-        .any(|risky| key.ends_with(risky)),
+        What::Sysctl { key, .. } => {
+            let last = key.rsplit('.').next().unwrap_or_default();
+            key.starts_with("net.")
+                && (["ip_forward", "forwarding", "rp_filter", "disable_ipv6"].contains(&last)
+                    || last.starts_with("accept_"))
+        }
         What::Setting { kind, .. } => {
             matches!(
                 kind,
                 SettingKind::FirewallRule | SettingKind::FirewallPolicy
             )
         }
-        What::Package { .. } | What::Command { .. } | What::Account { .. } => false,
-    }
-}
-
-/// Has the timer made, and sees that it runs; without systemd a process of its own looks after the run.
-fn watch(state: &State, run: &str, brief: &Brief) -> Result<(), Fault> {
-    let root = rustix::process::geteuid().is_root();
-    if !root || units::present().is_err() {
-        return Command::new(&brief.helper)
-            .args(["look-after", "--stay"])
-            .args([state.dir(), Path::new(run)])
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .process_group(0)
-            .spawn()
-            .map(drop)
-            .map_err(|error| {
-                Fault::io(
-                    "start a process that looks after the run with",
-                    &brief.helper,
-                    error,
-                )
-            });
-    }
-    let name = unit(state, run);
-    let timer = format!("{name}.timer");
-    let service = format!(
-        "[Unit]\nDescription=fleetctl: undo of run {run}, unless it is confirmed\n\n[Service]\nType=oneshot\nExecStart={} look-after {} {run}\n",
-        brief.helper.display(),
-        state.dir().display()
-    );
-    let text = format!(
-        "[Unit]\nDescription=fleetctl: looks after run {run}\n\n[Timer]\nOnActiveSec={LOOK}s\nOnBootSec={LOOK}s\nOnUnitInactiveSec={LOOK}s\nAccuracySec=1s\n\n[Install]\nWantedBy=timers.target\n"
-    );
-    let units = Path::new(UNITS);
-    let made = || -> io::Result<()> {
-        write_unit(&units.join(format!("{name}.service")), &service)?;
-        write_unit(&units.join(&timer), &text)?;
-        let wants = units.join("timers.target.wants");
-        fs::create_dir_all(&wants)?;
-        symlink(units.join(&timer), wants.join(&timer))?;
-        files::sync_dir(&wants)?;
-        files::sync_dir(units)
-    };
-    made().map_err(|error| Fault::io("make a timer in", units, error))?;
-    let run = |argv: &[&str]| process::read_only(argv);
-    run(&["systemctl", "daemon-reload"])?;
-    run(&["systemctl", "start", &timer])?;
-    let active = run(&["systemctl", "is-active", &timer])?;
-    match active.ok() {
-        true => Ok(()),
-        false => {
-            forget(state, &timer);
-            Err(Fault::new(format!(
-                "the timer {timer} that is to undo this run does not run ({}): nothing was changed",
-                active.text().trim()
-            )))
+        // One that is there already: a new one cuts nobody off.
+        What::Package { name, before, .. } => {
+            before.is_some() && PACKAGES.iter().any(|risky| name.starts_with(risky))
         }
-    }
-}
-
-fn write_unit(path: &Path, text: &str) -> io::Result<()> {
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o644)
-        .open(path)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()
-}
-
-/// Takes the timer away.
-fn forget(state: &State, run: &str) {
-    let name = unit(state, run);
-    let timer = format!("{name}.timer");
-    let path = Path::new(UNITS).join(&timer);
-    if !path.exists() {
-        return;
-    }
-    // What stays looks for a run that has ended, and then takes itself away.
-    let _ = fs::remove_file(Path::new(UNITS).join("timers.target.wants").join(&timer));
-    let _ = fs::remove_file(&path);
-    let _ = fs::remove_file(Path::new(UNITS).join(format!("{name}.service")));
-    let _ = process::read_only(&["systemctl", "stop", "--no-block", &timer]);
-    let _ = process::read_only(&["systemctl", "daemon-reload"]);
-}
-
-/// The name of the units: a machine may keep several states, each with a run of that name.
-fn unit(state: &State, run: &str) -> String {
-    use sha2::{Digest, Sha256};
-    let place = super::hex(&Sha256::digest(state.dir().as_os_str().as_encoded_bytes())[..4]);
-    format!("fleetctl-undo-{run}-{place}")
-}
-
-/// Ends the process of this number that was started then, and no other.
-pub(super) fn end_process(number: i32, since: &str) {
-    let Some(pid) = Pid::from_raw(number) else {
-        return;
-    };
-    let lives = || started(number).is_some_and(|started| started == since);
-    for signal in [Signal::TERM, Signal::KILL] {
-        if !lives() {
-            return;
+        // A line that is there and tells of who logs in: a user, or a group with its members.
+        What::Account { lines, .. } => {
+            let before = lines.iter().filter_map(|line| line.before.as_deref());
+            before
+                .flat_map(|line| line.split([':', ',']))
+                .any(|word| logins.iter().any(|login| login == word))
         }
-        let _ = kill_process(pid, signal);
-        for _ in 0..20 {
-            if !lives() {
-                return;
-            }
-            thread::sleep(Duration::from_millis(100));
-        }
+        What::Command { .. } => false,
     }
-}
-
-/// When a process was started, in the kernel's own ticks: proc(5), field 22 of `stat`.
-pub(super) fn started(pid: i32) -> Option<String> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let (_, behind) = stat.rsplit_once(')')?;
-    let mut fields = behind.split_whitespace();
-    // A process that has ended and was not waited for works no more.
-    if fields.next()? == "Z" {
-        return None;
-    }
-    fields.nth(18).map(str::to_owned)
 }
 
 fn boot_id() -> String {
@@ -548,14 +522,18 @@ fn line(until: Duration) -> String {
     format!("{:020}\n", until.as_millis())
 }
 
+fn text(until: Duration, brief: &Brief) -> io::Result<String> {
+    let text = format!("{}{}", line(until), serde_json::to_string(brief)?);
+    Ok(format!("{text:<SIZE$}"))
+}
+
 fn write_new(path: &Path, until: Duration, brief: &Brief) -> io::Result<()> {
     let mut file = OpenOptions::new()
         .write(true)
         .create_new(true)
         .mode(0o600)
         .open(path)?;
-    file.write_all(line(until).as_bytes())?;
-    file.write_all(&serde_json::to_vec(brief)?)?;
+    file.write_all(text(until, brief)?.as_bytes())?;
     file.sync_all()
 }
 
@@ -566,21 +544,31 @@ fn put_off(path: &Path, until: Duration) -> io::Result<()> {
     file.sync_data()
 }
 
-/// The same with another brief, which is no longer than the one that is there.
+/// The same with another brief.
 fn rewrite(path: &Path, until: Duration, brief: &Brief) -> io::Result<()> {
     let file = OpenOptions::new().write(true).open(path)?;
-    let text = format!("{}{}", line(until), serde_json::to_string(brief)?);
-    file.write_all_at(text.as_bytes(), 0)?;
-    file.set_len(text.len() as u64)?;
+    file.write_all_at(text(until, brief)?.as_bytes(), 0)?;
     file.sync_all()
 }
 
+/// What the file says. One that is just being written may look garbled, but not for long.
 fn read(path: &Path) -> io::Result<(Duration, Brief)> {
-    let text = fs::read_to_string(path)?;
-    let garbled = || io::Error::from(io::ErrorKind::InvalidData);
-    let (until, brief) = text.split_once('\n').ok_or_else(garbled)?;
-    let until = until.parse().map_err(|_| garbled())?;
-    Ok((Duration::from_millis(until), serde_json::from_str(brief)?))
+    let once = || -> io::Result<(Duration, Brief)> {
+        let text = fs::read_to_string(path)?;
+        let garbled = || io::Error::from(io::ErrorKind::InvalidData);
+        let (until, brief) = text.split_once('\n').ok_or_else(garbled)?;
+        let until = until.parse().map_err(|_| garbled())?;
+        Ok((Duration::from_millis(until), serde_json::from_str(brief)?))
+    };
+    for _ in 0..5 {
+        match once() {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                thread::sleep(Duration::from_millis(50));
+            }
+            said => return said,
+        }
+    }
+    once()
 }
 
 #[cfg(test)]
@@ -641,14 +629,23 @@ mod tests {
             assumed: false,
             secret: false,
         };
-        assert!(is_risky(&set("net.ipv4.ip_forward")));
-        assert!(!is_risky(&set("net.core.somaxconn")));
-    }
-
-    #[test]
-    fn a_process_is_known_by_when_it_was_started() {
-        let own = rustix::process::getpid().as_raw_nonzero().get();
-        assert!(started(own).unwrap().parse::<u64>().is_ok());
-        assert_eq!(started(i32::MAX), None);
+        assert!(is_risky(&set("net.ipv4.ip_forward"), &[]));
+        assert!(is_risky(&set("net.ipv6.conf.all.accept_ra"), &[]));
+        assert!(!is_risky(&set("net.core.somaxconn"), &[]));
+        let line = |before: Option<&str>| Effect {
+            what: What::Account {
+                account: "group sudo".into(),
+                lines: vec![fleet_wire::AccountLine {
+                    path: "/etc/group".into(),
+                    before: before.map(str::to_owned),
+                    after: None,
+                }],
+            },
+            ..set("")
+        };
+        let ann = ["ann".to_owned()];
+        assert!(is_risky(&line(Some("sudo:x:27:bob,ann")), &ann));
+        assert!(!is_risky(&line(Some("sudo:x:27:bob,anna")), &ann));
+        assert!(!is_risky(&line(None), &ann));
     }
 }

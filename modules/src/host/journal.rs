@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::deadman::DeadMan;
+use super::state::Applied;
 use super::{Fault, State, body, clock, files};
 
 /// What a line of a journal says.
@@ -69,8 +70,8 @@ pub(super) struct Journal {
     file: Option<Lines>,
     /// Looks after the run where somebody has to confirm it.
     watch: Option<DeadMan>,
-    /// The saved plan that is applied, and by which run.
-    plan: Option<(String, String)>,
+    /// The saved plan that is applied, and by whom.
+    plan: Option<(String, Applied)>,
 }
 
 /// A journal's file, at its end.
@@ -108,8 +109,8 @@ impl Journal {
         }
     }
 
-    pub(super) fn set_plan(&mut self, plan: &str, run: &str) {
-        self.plan = Some((plan.to_owned(), run.to_owned()));
+    pub(super) fn set_plan(&mut self, plan: &str, by: Applied) {
+        self.plan = Some((plan.to_owned(), by));
     }
 
     /// Goes on with the journal of a run that was cut off. What was under way then is undone first; the keys of the steps of
@@ -118,6 +119,9 @@ impl Journal {
         let path = self.state.journal_path(&self.run);
         if !path.exists() {
             return Ok(Vec::new());
+        }
+        if let Some(watch) = &mut self.watch {
+            watch.go_on(&self.state, &self.run)?;
         }
         let (mut lines, records) = Lines::reopen(&path)?;
         let mut open: Vec<Intent> = Vec::new();
@@ -165,6 +169,20 @@ impl Journal {
         if let Some(watch) = &self.watch {
             watch.rest();
         }
+        match &mut self.file {
+            Some(lines) => lines.append(&Record::Held {
+                since: clock::now(),
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// The same, for the controller of this conversation to go on with; the host may boot before that.
+    pub(super) fn leave(mut self, controller: u64) -> Result<(), Fault> {
+        if let Some(watch) = &self.watch {
+            watch.expect_boot();
+        }
+        self.state.set_left(&self.run, controller)?;
         match &mut self.file {
             Some(lines) => lines.append(&Record::Held {
                 since: clock::now(),
@@ -261,8 +279,8 @@ impl Journal {
     fn lines(&mut self) -> Result<&mut Lines, Fault> {
         if self.file.is_none() {
             self.file = Some(self.create()?);
-            if let Some((plan, run)) = &self.plan {
-                self.state.set_applied(plan, run)?;
+            if let Some((plan, by)) = &self.plan {
+                self.state.set_applied(plan, by)?;
             }
             let plan = self.plan.as_ref().map(|(plan, _)| plan.as_str());
             self.state.run_began(&self.run, &self.who, plan);

@@ -28,7 +28,8 @@ pub use put::{Put, To, Validate};
 pub use script::Script;
 pub use settings::Setting;
 pub(crate) use settings::unescaped;
-pub use state::{Lock, State, is_run_name};
+pub(crate) use state::AGAIN;
+pub use state::{Applied, Lock, State, is_run_name};
 pub(crate) use undo::forget_pending;
 pub use undo::{recover, rollback, rollback_one};
 pub use units::UnitState;
@@ -48,6 +49,7 @@ mod clock;
 mod command;
 mod connection;
 mod deadman;
+mod executor;
 mod fault;
 mod files;
 mod foreign;
@@ -68,6 +70,7 @@ mod standing;
 mod state;
 mod sysctl;
 mod temporary;
+mod timer;
 mod undo;
 mod units;
 mod unpacked;
@@ -268,9 +271,9 @@ impl Host {
     }
 
     /// What is done belongs to a saved plan that this run applies.
-    pub fn applies_plan(&mut self, plan: &str, run: &str) {
+    pub fn applies_plan(&mut self, plan: &str, by: Applied) {
         if let Some(journal) = &mut self.journal {
-            journal.set_plan(plan, run);
+            journal.set_plan(plan, by);
         }
     }
 
@@ -278,7 +281,9 @@ impl Host {
     /// effect, else before the first that may cut the host off.
     pub fn look_after(&mut self, timeout_s: u32, always: bool, signs: Signs) {
         if let Some(journal) = &mut self.journal {
-            journal.set_watch(deadman::DeadMan::new(timeout_s, always, signs));
+            let logins = [Some(self.me.name.clone()), self.login.clone()];
+            let logins = logins.into_iter().flatten().collect();
+            journal.set_watch(deadman::DeadMan::new(timeout_s, always, signs, logins));
         }
     }
 
@@ -315,10 +320,16 @@ impl Host {
         self.journal.take().map_or(Ok(()), Journal::hold)
     }
 
-    /// The run goes on behind a boot of the host.
-    pub fn expect_boot(&self) {
-        if let Some(watch) = self.journal.as_ref().and_then(Journal::watch) {
-            watch.expect_boot();
+    /// Leaves the run open for its controller to go on with in another conversation, behind a boot of the host perhaps.
+    ///
+    /// # Errors
+    /// When that cannot be written.
+    pub fn leave(&mut self, controller: u64) -> Result<UndoneState, Fault> {
+        match self.journal.take() {
+            Some(journal) if journal.begun() => {
+                journal.leave(controller).map(|()| UndoneState::Kept)
+            }
+            _ => Ok(UndoneState::Unchanged),
         }
     }
 

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use fleet_wire::{Locked, Refusal};
 
 use super::users::Names;
-use super::{Fault, clock, deadman, files};
+use super::{Fault, clock, executor, files};
 
 /// The state directory of a host.
 #[derive(Clone, Debug)]
@@ -18,6 +18,15 @@ pub struct State {
     dir: PathBuf,
     /// The file of pending handlers: its own for each conversation of a run that shares the lock.
     pending: String,
+}
+
+/// Who applied a plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Applied {
+    /// Which run.
+    pub run: String,
+    /// Which controller began it.
+    pub controller: u64,
 }
 
 /// The host's lock. It dies with the process that holds it.
@@ -32,6 +41,10 @@ pub struct Lock {
 const SETTLE: Duration = Duration::from_millis(300);
 /// The file of pending handlers.
 const PENDING: &str = "pending";
+/// The file in a run's directory that says which controller goes on with it.
+const LEFT: &str = "left";
+/// What stands in the names of journals of a run behind its first, before their number.
+pub(crate) const AGAIN: &str = "_again";
 /// A holder that has not said who it is.
 const UNKNOWN: &str = "unknown";
 
@@ -125,7 +138,7 @@ impl State {
             match file.try_lock() {
                 Ok(()) => {
                     let pid = rustix::process::getpid().as_raw_nonzero().get();
-                    let started = deadman::started(pid).unwrap_or_default();
+                    let started = executor::started(pid).unwrap_or_default();
                     let now = clock::now();
                     let lines = format!("{who}\n{run}\n{now}\n{controller}\n{pid}\n{started}\n");
                     write_private(&holder, &lines).map_err(unfit)?;
@@ -182,7 +195,15 @@ impl State {
         let mut lines = text.lines().skip(4);
         let (pid, started) = (lines.next(), lines.next());
         if let (Some(Ok(pid)), Some(started)) = (pid.map(str::parse), started) {
-            deadman::end_process(pid, started);
+            executor::end_process(pid, started);
+        }
+    }
+
+    /// Ends the process that works on a run, where it holds the lock.
+    pub(super) fn end_holder_of(&self, run: &str) {
+        let held = self.holder().map(|holder| holder.run);
+        if held.is_some_and(|held| run == held || run.starts_with(&format!("{held}_"))) {
+            self.end_holder();
         }
     }
 
@@ -285,33 +306,47 @@ impl State {
             .unwrap_or_default()
     }
 
-    /// The run that applied a plan here.
+    /// Who applied a plan here.
     #[must_use]
-    pub fn applied(&self, plan: &str) -> Option<String> {
+    pub fn applied(&self, plan: &str) -> Option<Applied> {
         let text = fs::read_to_string(self.dir.join("plans").join(plan_name(plan))).ok()?;
-        Some(text.trim().to_owned())
+        let mut lines = text.lines();
+        Some(Applied {
+            run: lines.next()?.to_owned(),
+            controller: lines.next().and_then(|line| line.parse().ok())?,
+        })
     }
 
     /// Writes down that a run applies a plan: no other ever does.
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn set_applied(&self, plan: &str, run: &str) -> Result<(), Fault> {
+    pub fn set_applied(&self, plan: &str, by: &Applied) -> Result<(), Fault> {
         let dir = self.dir.join("plans");
         let path = dir.join(plan_name(plan));
         let written = || -> io::Result<()> {
             DirBuilder::new().recursive(true).mode(0o700).create(&dir)?;
-            let mut file = OpenOptions::new()
-                .create(true)
-                .write(true)
-                .truncate(true)
-                .mode(0o600)
-                .open(&path)?;
-            file.write_all(run.as_bytes())?;
-            file.sync_all()?;
-            files::sync_dir(&dir)
+            replace(&path, &format!("{}\n{}\n", by.run, by.controller))?;
+            files::sync_dir(&dir)?;
+            files::sync_dir(&self.dir)
         };
         written().map_err(|error| Fault::io("write", &path, error))
+    }
+
+    /// Writes down that a controller left a run, and goes on with it in another conversation.
+    pub(super) fn set_left(&self, run: &str, controller: u64) -> Result<(), Fault> {
+        let dir = self.run_dir(run);
+        let path = dir.join(LEFT);
+        replace(&path, &controller.to_string())
+            .and_then(|()| files::sync_dir(&dir))
+            .map_err(|error| Fault::io("write", &path, error))
+    }
+
+    /// Whether this controller left the run, to go on with it.
+    #[must_use]
+    pub fn is_left_by(&self, run: &str, controller: u64) -> bool {
+        let text = fs::read_to_string(self.run_dir(run).join(LEFT)).unwrap_or_default();
+        text.parse() == Ok(controller)
     }
 
     /// Whether a journal has no end.
@@ -323,10 +358,19 @@ impl State {
     /// The journals of a run by its own conversations that ended and stayed, oldest first.
     #[must_use]
     pub fn journals_of(&self, run: &str) -> Vec<String> {
-        let again = format!("{run}_again");
+        let again = format!("{run}{AGAIN}");
         let mut found: Vec<String> = self.runs();
         found.retain(|name| name == run || name.starts_with(&again));
         found.sort_by_key(|name| (name.len(), name.clone()));
+        found
+    }
+
+    /// The journals of a run before one of them, oldest first.
+    pub(super) fn journals_before(&self, run: &str) -> Vec<String> {
+        let first = run.split(AGAIN).next().unwrap_or(run);
+        let mut found = self.journals_of(first);
+        let own = found.iter().position(|name| name == run);
+        found.truncate(own.unwrap_or(0));
         found
     }
 
@@ -347,6 +391,20 @@ impl State {
         fs::remove_file(&path)?;
         Ok(file)
     }
+}
+
+/// Writes a file anew that its owner alone can read; on disk when this returns, but for its name.
+fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let temp = path.with_extension("new");
+    let mut file = OpenOptions::new()
+        .create(true)
+        .write(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&temp)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    fs::rename(&temp, path)
 }
 
 /// The file that tells of a plan: the letters and digits of its hash.

@@ -131,11 +131,13 @@ pub fn recover(state: &State, but: Option<&str>) -> Result<Vec<Undone>, Undone> 
     }
     let mut recovered = Vec::new();
     for run in cut_off.iter().rev() {
-        if !state.take_over(&run.run) {
-            // The host is at it itself.
-            recovered.push(state.how_it_ended(&run.run));
+        if state.is_confirmed(&run.run) {
+            state
+                .keep_confirmed(&run.run)
+                .map_err(|fault| broken(&run.run, fault))?;
             continue;
         }
+        state.take_over(&run.run);
         let (undone, mut lines) = undo(state, &run.run).map_err(|fault| broken(&run.run, fault))?;
         if undone.state == UndoneState::RollbackFailed {
             return Err(undone);

@@ -13,6 +13,10 @@ pub(crate) struct Talk<W: Write, R: Read> {
     to: Option<W>,
     from: R,
     next: u32,
+    /// Said in the hello.
+    pub(crate) transaction: fleet_wire::Transaction,
+    /// Said in the hello.
+    pub(crate) controller: u64,
 }
 
 impl<W: Write, R: Read> Talk<W, R> {
@@ -21,6 +25,8 @@ impl<W: Write, R: Read> Talk<W, R> {
             to: Some(to),
             from,
             next: 0,
+            transaction: fleet_wire::Transaction::default(),
+            controller: 1,
         }
     }
 
@@ -50,8 +56,8 @@ impl<W: Write, R: Read> Talk<W, R> {
             who: "ann@desk".to_owned(),
             state_dir,
             lock_timeout_ms: 0,
-            controller: 1,
-            transaction: fleet_wire::Transaction::default(),
+            controller: self.controller,
+            transaction: self.transaction.clone(),
             digest_key: None,
         };
         self.send(&ToHost::Hello(hello));
