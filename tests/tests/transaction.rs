@@ -140,7 +140,9 @@ fn a_run_that_was_killed_goes_on_where_it_was_and_does_nothing_twice() {
     let play = ctl.play(STEPS);
     let path = saved(&ctl, &play, "a.plan");
     let mut running = ctl.start(["apply", &path]);
-    running.until("the second file is there", || exists("web5", "srv/two"));
+    running.until("the host sleeps in its fourth step", || {
+        FLEET.sh("web5", "pgrep -x sleep").success()
+    });
     running.signal("KILL");
     // The host does what it was sent, and holds the run open.
     eventually("the host has done what it was sent", || {
