@@ -228,6 +228,10 @@ fn mime(host: &Host, path: &Path, entry: &Entry) -> Result<Map<String, Value>, F
             let output = host.probe(&["/usr/bin/file", "-b", "-i", "--", &path])?;
             Some(output.text()).filter(|_| output.ok())
         }
+        // A host without that program: whether it is text shows by itself.
+        Entry::File(_, content) if content.size <= LOOKED_AT => {
+            host.read(path)?.map(|bytes| kind_of(&bytes).to_owned())
+        }
         _ => None,
     };
     let told = told.unwrap_or_default();
@@ -236,6 +240,27 @@ fn mime(host: &Host, path: &Path, entry: &Entry) -> Result<Map<String, Value>, F
         .split_once("; charset=")
         .unwrap_or(("unknown", "unknown"));
     Ok(object(json!({"mimetype": kind, "charset": charset})))
+}
+
+/// Files up to this size are looked into, in bytes.
+const LOOKED_AT: u64 = 1 << 20;
+
+/// What `file -i` says of texts, and of whatever is none.
+fn kind_of(bytes: &[u8]) -> &'static str {
+    let controls =
+        |byte: &u8| *byte < 0x20 && !matches!(byte, b'\t' | b'\n' | b'\r' | 0x0c | 0x08 | 0x1b);
+    match std::str::from_utf8(bytes) {
+        Ok(_) if bytes.iter().any(controls) => "application/octet-stream; charset=binary",
+        Ok(text)
+            if text.starts_with("#!")
+                && text.lines().next().is_some_and(|line| line.ends_with("sh")) =>
+        {
+            "text/x-shellscript; charset=us-ascii"
+        }
+        Ok(text) if text.is_ascii() => "text/plain; charset=us-ascii",
+        Ok(_) => "text/plain; charset=utf-8",
+        Err(_) => "application/octet-stream; charset=binary",
+    }
 }
 
 /// The attributes of `lsattr`, with the names that Ansible gives them.
@@ -346,6 +371,23 @@ mod tests {
 
     fn stat(host: &mut Host, args: Value) -> Value {
         (MODULE.run)(args, host).unwrap().fields["stat"].clone()
+    }
+
+    #[test]
+    fn a_host_without_the_program_file_still_knows_a_text() {
+        assert_eq!(super::kind_of(b"hello\n"), "text/plain; charset=us-ascii");
+        assert_eq!(
+            super::kind_of("caf\u{e9}".as_bytes()),
+            "text/plain; charset=utf-8"
+        );
+        assert_eq!(
+            super::kind_of(b"#!/bin/sh\n"),
+            "text/x-shellscript; charset=us-ascii"
+        );
+        assert_eq!(
+            super::kind_of(b"\x7fELF\0"),
+            "application/octet-stream; charset=binary"
+        );
     }
 
     #[test]
