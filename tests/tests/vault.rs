@@ -40,7 +40,7 @@ fn secrets_arrive_on_the_host_and_nowhere_else() {
     let play = ctl.play(PLAY);
 
     ctl.plan(&play, &[])
-        .ended(3)
+        .ended(11)
         .says("this is encrypted by vault, and no vault secrets were given");
     let plan = ctl.plan(&play, &[&password]);
     plan.ended(0)
