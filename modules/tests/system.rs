@@ -244,8 +244,8 @@ fn a_plan_is_what_is_done_and_an_undo_is_as_if_nothing_had_been() {
     let again: Vec<_> = calls()
         .into_iter()
         .filter(|(module, args)| {
-            !(*module == "group" && args["gid"] == 4444)
-                && !(*module == "user" && args["name"] == "fleet-ann")
+            !(*module == "group" && args["gid"] == 4444
+                || *module == "user" && args["name"] == "fleet-ann")
         })
         .collect();
     for (call, effects) in again.iter().zip(apply.digests(&again)) {

@@ -16,6 +16,10 @@ const UNITS: &str = "/etc/systemd/system";
 /// How often a run is looked at, in seconds.
 pub(super) const LOOK: u64 = 5;
 
+/// What the names of kept helpers begin with, and of those that are being written.
+const KEPT: &str = "undo-";
+const NEW: &str = ".undo-";
+
 /// A copy of this helper that nobody but the state's owner can replace, and that stays for as long as it is needed.
 ///
 /// # Errors
@@ -25,7 +29,7 @@ pub(super) fn keep_helper(state: &State) -> Result<PathBuf, Fault> {
     let failed = |error| Fault::io("keep the helper in", &dir, error);
     let own = fs::read("/proc/self/exe").map_err(failed)?;
     let name = hex(&Sha256::digest(&own)[..8]);
-    let path = dir.join(format!("undo-{name}"));
+    let path = dir.join(format!("{KEPT}{name}"));
     let kept = || -> io::Result<()> {
         if fs::read(&path).is_ok_and(|there| there == own) {
             return Ok(());
@@ -35,11 +39,14 @@ pub(super) fn keep_helper(state: &State) -> Result<PathBuf, Fault> {
             .mode(0o700)
             .create(&dir)?;
         if state.armed().is_empty() {
-            for old in files::list(&dir)?.unwrap_or_default() {
-                fs::remove_file(dir.join(old))?;
+            // Helpers that serve are kept there as well.
+            let mut old = files::list(&dir)?.unwrap_or_default();
+            old.retain(|name| name.starts_with(KEPT) || name.starts_with(NEW));
+            for name in old {
+                fs::remove_file(dir.join(name))?;
             }
         }
-        let temp = dir.join(format!(".new-{name}-{}", std::process::id()));
+        let temp = dir.join(format!("{NEW}{name}-{}", std::process::id()));
         let mut file = OpenOptions::new()
             .write(true)
             .create(true)
