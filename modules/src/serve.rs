@@ -22,7 +22,7 @@ use fleet_wire::{
 use serde_json::{Map, Value, json};
 
 use crate::host::{
-    AGAIN, Applied, Fault, Host, Lock, Outcomes, Signs, State, forget_pending, is_run_name,
+    AGAIN, Applied, Fault, Host, Lock, Outcomes, Signs, State, Tell, forget_pending, is_run_name,
     recover, rollback, rollback_one, run_job,
 };
 use crate::module::{self, Report};
@@ -283,7 +283,19 @@ impl Session {
         };
         host.set_login(login);
         if let (Mode::Apply, Some(seconds)) = (hello.mode, transaction.confirm_s) {
-            host.look_after(seconds, transaction.plan.is_some(), inbox.signs.clone());
+            let said = out.clone();
+            let tell = Tell(Box::new(move |run: &str| {
+                // Who does not hear of it finds out later.
+                let _ = said.send(&FromHost::LookedAfter {
+                    run: run.to_owned(),
+                });
+            }));
+            host.look_after(
+                seconds,
+                transaction.plan.is_some(),
+                inbox.signs.clone(),
+                tell,
+            );
         }
         if let Some(plan) = &transaction.plan {
             let by = Applied {
@@ -324,6 +336,9 @@ impl Session {
         };
         // Nothing has begun: a controller that is gone already is found out by the end of its messages.
         let _ = out.send(&FromHost::Ready(ready));
+        if host.is_looked_after() {
+            let _ = out.send(&FromHost::LookedAfter { run: run.clone() });
+        }
         Ok(Self {
             host,
             mode: hello.mode,

@@ -10,11 +10,12 @@ base_packages=(
 )
 
 # What a variant adds to the image. Python is for runs of Ansible against the same hosts; logind gives every login a
-# session of its own, as most installed servers do, for some 20 ms per connection.
+# session of its own, as most installed servers do, for some 20 ms per connection. The firewall is for changes that lock out.
 declare -A base_variants=(
   [stock]=""
   [python]="python3"
   [logind]="libpam-systemd"
+  [firewall]="nftables iptables"
 )
 
 # Prints the directory of the image, and builds it first when it is missing.

@@ -70,9 +70,14 @@ pub const FAULTS: &[Fault] = &[
     fault(
         7,
         "a change cuts the host off the network",
-        "another address in the host's network configuration",
-        "As with sshd: undone by the host, with its old address.",
-        &["tests/faults::an_address_that_cuts_the_host_off_is_taken_back_by_the_host"],
+        "another address in the host's network configuration; a firewall that drops all, or all that is new",
+        "As with sshd: undone by the host, with or without a boot; the controller comes back and asks: `rolled_back` (3).",
+        &[
+            "tests/faults::an_address_that_cuts_the_host_off_is_taken_back_by_the_host",
+            "tests/deadman::a_firewall_that_lets_nothing_new_in_is_taken_back_by_the_host",
+            "tests/deadman::a_firewall_that_lets_nothing_in_is_taken_back_by_the_host",
+            "tests/deadman::a_firewall_that_lets_nothing_in_is_taken_back_by_the_next_boot",
+        ],
     ),
     fault(
         8,
@@ -96,7 +101,11 @@ pub const FAULTS: &[Fault] = &[
         "the confirmation and the host's own undo come at the same moment",
         "both are let go at once, a thousand times",
         "Exactly one wins: the rename of one file decides.",
-        &["modules/host::deadman::tests::of_confirm_and_undo_one_wins_a_thousand_times"],
+        &[
+            "modules/host::deadman::tests::of_confirm_and_undo_one_wins_a_thousand_times",
+            "modules/deadman::a_run_that_was_confirmed_stays_though_the_host_went_down_before_it_said_so",
+            "modules/deadman::an_undo_that_the_host_has_begun_is_done_by_whoever_holds_the_lock",
+        ],
     ),
     fault(
         11,
@@ -237,7 +246,10 @@ pub const FAULTS: &[Fault] = &[
         "the channel's output closes while a plan is applied",
         "kill -9 of fleetctl and its ssh",
         "The helper does what it was sent: nobody has to hear of it.",
-        &["tests/transaction::a_run_that_was_killed_goes_on_where_it_was_and_does_nothing_twice"],
+        &[
+            "tests/transaction::a_run_that_was_killed_goes_on_where_it_was_and_does_nothing_twice",
+            "modules/deadman::what_a_saved_plan_has_sent_is_done_though_nobody_hears_of_it",
+        ],
     ),
     fault(
         37,

@@ -62,7 +62,9 @@ fn an_address_that_cuts_the_host_off_is_taken_back_by_the_host() {
       command: networkctl reconfigure host0
 "#,
     );
-    ctl.apply(&play, &["--confirm-timeout", "5s"]);
+    ctl.apply(&play, &["--confirm-timeout", "5s"])
+        .ended(3)
+        .says("rolled_back");
     eventually("the host has its address again", || {
         FLEET.sh("web1", "true").success()
     });

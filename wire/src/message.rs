@@ -3,7 +3,7 @@ use serde::{Deserialize, Serialize};
 use crate::{DigestKey, Effect};
 
 /// Raised with every change of these types: both ends refuse another number.
-pub const PROTOCOL: u32 = 5;
+pub const PROTOCOL: u32 = 6;
 
 /// A JSON document as text: postcard cannot carry values of no fixed type.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -219,6 +219,11 @@ pub enum FromHost {
     Done(Box<Outcome>),
     /// A run has ended on this host.
     Finished(Undone),
+    /// From here on the host undoes the run unless it is confirmed in time; comes before the first change that may cut the link.
+    LookedAfter {
+        /// The run's name in the host's journal.
+        run: String,
+    },
     /// A run's changes are in place, and the host undoes them unless they are confirmed in time.
     Armed {
         /// The run's name in the host's journal.

@@ -54,6 +54,23 @@ pub(super) enum Finished {
     Armed(String),
 }
 
+/// What is known of a run that its host looks after, when the link is gone, too.
+pub(super) struct Watched {
+    /// How the machine is reached.
+    pub(super) reach: Reach,
+    run: Mutex<Option<String>>,
+}
+
+impl Watched {
+    /// The run's name in the host's journal; none where the host does not look after it.
+    pub(super) fn run(&self) -> Option<String> {
+        self.run
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+}
+
 /// What holds a run's conversations with a host together.
 fn transaction(settings: &super::Settings, name: &str, mode: Mode) -> Transaction {
     let saved = settings.saved.as_ref();
@@ -77,8 +94,8 @@ pub(super) type Ear = mpsc::UnboundedSender<Heard>;
 pub(super) struct Link {
     /// The helper runs as root there.
     pub(super) root: bool,
-    /// How the machine is reached.
-    pub(super) reach: Reach,
+    /// How the machine is reached, and what it looks after.
+    pub(super) watched: Arc<Watched>,
     mode: Mode,
     sender: AsyncMutex<Sender>,
     waiting: Mutex<Waiting>,
@@ -171,7 +188,10 @@ impl Link {
         }
         let link = Arc::new(Self {
             root: reach.r#become.is_some(),
-            reach: reach.clone(),
+            watched: Arc::new(Watched {
+                reach: reach.clone(),
+                run: Mutex::default(),
+            }),
             mode,
             sender: AsyncMutex::new(sender),
             waiting: Mutex::default(),
@@ -299,6 +319,10 @@ impl Link {
                 if let Some(ear) = waiting.tasks.get(&id) {
                     let _ = ear.send(Heard::Started(id));
                 }
+            }
+            FromHost::LookedAfter { run } => {
+                let watched = self.watched.run.lock();
+                *watched.unwrap_or_else(PoisonError::into_inner) = Some(run);
             }
             FromHost::Done(outcome) => {
                 if let Some(sha256) = waiting.offered.remove(&outcome.id)

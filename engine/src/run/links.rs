@@ -9,7 +9,7 @@ use super::{
     confirm,
     connection::{self, Reach},
     dispatch::PlayContext,
-    link::{Finished, Link},
+    link::{Finished, Link, Watched},
     scope::HostScope,
     shared::{Place, Shared},
 };
@@ -44,6 +44,8 @@ type Slot = Arc<Mutex<Option<Arc<Link>>>>;
 #[derive(Default)]
 pub(super) struct Links {
     slots: std::sync::Mutex<HashMap<Key, Slot>>,
+    /// What the hosts of links that perform effects look after, links that are gone included.
+    watched: std::sync::Mutex<Vec<(String, Arc<Watched>)>>,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -99,6 +101,24 @@ impl Links {
             links.extend(slot.lock().await.clone());
         }
         links
+    }
+
+    fn watch(&self, name: &str, link: &Link) {
+        let watched = self.watched.lock();
+        watched
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .push((name.to_owned(), Arc::clone(&link.watched)));
+    }
+
+    /// What a machine was told to look after in this run.
+    pub(super) fn watched(&self, name: &str) -> Vec<Arc<Watched>> {
+        let watched = self.watched.lock();
+        watched
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .iter()
+            .filter(|(own, _)| own == name)
+            .map(|(_, watched)| Arc::clone(watched))
+            .collect()
     }
 
     /// The machines with links.
@@ -172,6 +192,9 @@ impl Shared {
             Some(link) if !link.is_lost() => Ok(Arc::clone(link)),
             _ => {
                 let link = Link::connect(self, &key.name, reach, self.mode).await?;
+                if link.applies() {
+                    self.links.watch(&key.name, &link);
+                }
                 *slot = Some(Arc::clone(&link));
                 Ok(link)
             }
@@ -194,7 +217,9 @@ impl Shared {
             }
             let undone = match link.finish(finish).await? {
                 Finished::Over(undone) => undone,
-                Finished::Armed(run) => confirm::confirm(self, name, &link.reach, &run).await?,
+                Finished::Armed(run) => {
+                    confirm::confirm(self, name, &link.watched.reach, &run).await?
+                }
             };
             match &mut ended {
                 Some(before) => {

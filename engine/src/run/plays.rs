@@ -13,6 +13,7 @@ use tokio::task::JoinSet;
 use super::{
     batch::Batch,
     choice::Choice,
+    confirm,
     host::Host,
     order,
     shared::{Place, Shared},
@@ -231,7 +232,13 @@ async fn close(shared: &Arc<Shared>, roster: Roster) -> BTreeMap<String, HostEnd
     for name in names {
         let shared = Arc::clone(shared);
         set.spawn(async move {
-            let finished = shared.finish(&name, Finish::Keep).await;
+            let finished = match shared.finish(&name, Finish::Keep).await {
+                Ok(undone) => Ok(undone),
+                Err(why) => {
+                    let lost = super::way::lost(&shared, &name, &why, "");
+                    Err(confirm::truth(&shared, &name, lost).await)
+                }
+            };
             (name, finished)
         });
     }
@@ -250,7 +257,7 @@ async fn close(shared: &Arc<Shared>, roster: Roster) -> BTreeMap<String, HostEnd
                 },
                 None => HostEnd::Done,
             },
-            Err(why) => super::way::lost(shared, &name, &why, ""),
+            Err(end) => end,
         };
         shared
             .emit(Event::HostEnded {

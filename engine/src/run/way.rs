@@ -7,7 +7,7 @@ use fleet_wire::{Finish, Mode};
 use fleet_yaml::{Diagnostic, Node};
 
 use super::{
-    connection,
+    confirm, connection,
     dispatch::{PlayContext, Unfit},
     host::{Host, Stop},
     plays::{needs_root, vars_file},
@@ -73,7 +73,12 @@ impl Way {
             }
         };
         self.host.batch.leave(&self.host.name, out);
-        end
+        match end {
+            Err(lost @ HostEnd::Lost { .. }) => {
+                Err(confirm::truth(&self.shared, &self.host.name, lost).await)
+            }
+            end => end,
+        }
     }
 
     /// What the play says of this host: its variables, and how it is reached.

@@ -5,6 +5,7 @@
 //! `undoing`, and the other one does nothing. The deadline is in the clock that no time setting moves, and a boot that was not
 //! meant makes it due at once: what cut the host off may be gone only with the change.
 
+use std::fmt;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -47,7 +48,17 @@ pub(super) struct DeadMan {
     signs: Signs,
     /// Whoever must be able to log in.
     logins: Vec<String>,
+    tell: Tell,
     armed: Option<Armed>,
+}
+
+/// Tells the controller that the host looks after the run of this name.
+pub struct Tell(pub Box<dyn Fn(&str)>);
+
+impl fmt::Debug for Tell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Tell")
+    }
 }
 
 /// What shows that a run goes on: without any of them its deadline stands.
@@ -79,12 +90,19 @@ struct Brief {
 }
 
 impl DeadMan {
-    pub(super) fn new(timeout_s: u32, always: bool, signs: Signs, logins: Vec<String>) -> Self {
+    pub(super) fn new(
+        timeout_s: u32,
+        always: bool,
+        signs: Signs,
+        logins: Vec<String>,
+        tell: Tell,
+    ) -> Self {
         Self {
             timeout: Duration::from_secs(timeout_s.into()),
             always,
             signs,
             logins,
+            tell,
             armed: None,
         }
     }
@@ -134,6 +152,7 @@ impl DeadMan {
         let brief = self.brief(state)?;
         let failed = |error| Fault::io("write", &path, error);
         write_new(&path, boottime() + self.timeout, &brief).map_err(failed)?;
+        (self.tell.0)(run);
         let armed = files::sync_dir(&dir)
             .map_err(failed)
             .and_then(|()| timer::start(state, run, &brief.helper));

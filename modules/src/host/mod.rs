@@ -15,7 +15,7 @@ pub use background::run_job;
 pub use body::Body;
 pub(crate) use body::hex;
 pub use connection::{Connection, Endpoint, Tls};
-pub use deadman::Signs;
+pub use deadman::{Signs, Tell};
 pub use fault::Fault;
 pub use fleet_wire::{AccountLine, Entry, Meta, SettingKind, UnitAction};
 pub use foreign::{Private, Verdict};
@@ -279,11 +279,13 @@ impl Host {
 
     /// The host looks after the run: it undoes what nobody confirms within so many seconds. `always` before the first
     /// effect, else before the first that may cut the host off.
-    pub fn look_after(&mut self, timeout_s: u32, always: bool, signs: Signs) {
+    pub fn look_after(&mut self, timeout_s: u32, always: bool, signs: Signs, tell: Tell) {
         if let Some(journal) = &mut self.journal {
             let logins = [Some(self.me.name.clone()), self.login.clone()];
             let logins = logins.into_iter().flatten().collect();
-            journal.set_watch(deadman::DeadMan::new(timeout_s, always, signs, logins));
+            journal.set_watch(deadman::DeadMan::new(
+                timeout_s, always, signs, logins, tell,
+            ));
         }
     }
 

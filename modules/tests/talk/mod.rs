@@ -39,6 +39,15 @@ impl<W: Write, R: Read> Talk<W, R> {
     }
 
     pub(crate) fn hear(&mut self) -> FromHost {
+        loop {
+            match self.hear_all() {
+                FromHost::LookedAfter { .. } => {}
+                other => return other,
+            }
+        }
+    }
+
+    fn hear_all(&mut self) -> FromHost {
         let mut length = [0; 4];
         self.from.read_exact(&mut length).unwrap();
         let mut body = vec![0; u32::from_be_bytes(length) as usize];
