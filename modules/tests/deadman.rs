@@ -312,3 +312,29 @@ fn what_a_saved_plan_has_sent_is_done_though_nobody_hears_of_it() {
     helper.talk.finish(Finish::Undo);
     assert_eq!(host.ended().0, "rolled_back");
 }
+
+#[test]
+fn a_helper_that_is_killed_before_its_first_step_leaves_nothing_open() {
+    let host = Host::new();
+    for after in 0..12 {
+        let mut helper = host.applies(1, false, 1);
+        let mut task = helper
+            .talk
+            .task("copy", json!({ "dest": host.file("a"), "content": "new" }));
+        "a".clone_into(&mut task.key);
+        helper.talk.send(&ToHost::Task(Box::new(task)));
+        thread::sleep(Duration::from_millis(after * 4));
+        helper.kill();
+        let began = Instant::now();
+        let is_open = || {
+            let text = fs::read_to_string(host.run_dir().join("journal"));
+            text.is_ok_and(|text| !text.lines().last().unwrap_or_default().contains("\"end\""))
+        };
+        while is_open() {
+            assert!(began.elapsed() < Duration::from_secs(30), "{after}");
+            thread::sleep(Duration::from_millis(50));
+        }
+        assert!(!host.file("a").exists(), "{after}");
+        fs::remove_dir_all(host.state()).unwrap();
+    }
+}

@@ -6,9 +6,9 @@
 //! meant makes it due at once: what cut the host off may be gone only with the change.
 
 use std::fmt;
-use std::fs::{self, OpenOptions};
+use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -120,50 +120,55 @@ impl DeadMan {
         match &self.armed {
             Some(armed) if armed.path.exists() => Ok(()),
             Some(_) => Err(Fault::new(UNDONE)),
-            None if self.always || is_risky(effect, &self.logins) => self.arm(state, run),
+            None if self.always || is_risky(effect, &self.logins) => {
+                self.arm(state, run)?;
+                (self.tell.0)(run);
+                Ok(())
+            }
             None => Ok(()),
         }
     }
 
-    /// Looks after a run that goes on. Where the host does so already its file is taken over as it is: at no time does
-    /// nobody look after the run.
+    /// Has the host look after the run. Where it does so already its file is taken over as it is: at no time does nobody look
+    /// after a run that goes on.
     ///
     /// # Errors
     /// When the host has begun to undo it, or it cannot be armed.
-    pub(super) fn go_on(&mut self, state: &State, run: &str) -> Result<(), Fault> {
-        let path = state.run_dir(run).join(ARMED);
-        if !path.exists() {
-            return self.arm(state, run);
-        }
-        let brief = self.brief(state)?;
+    pub(super) fn arm(&mut self, state: &State, run: &str) -> Result<(), Fault> {
+        let dir = state.run_dir(run);
+        let path = dir.join(ARMED);
         let failed = |error| Fault::io("write", &path, error);
-        rewrite(&path, boottime() + self.timeout, &brief).map_err(failed)?;
-        timer::start(state, run, &brief.helper)?;
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&dir)
+            .map_err(failed)?;
+        let brief = self.brief(state)?;
+        let until = boottime() + self.timeout;
+        let (goes_on, written) = match write_new(&path, until, &brief) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                (true, rewrite(&path, until, &brief))
+            }
+            written => (false, written),
+        };
+        let armed = written
+            .and_then(|()| files::sync_dir(&dir))
+            .and_then(|()| dir.parent().map_or(Ok(()), files::sync_dir))
+            .map_err(failed)
+            .and_then(|()| timer::start(state, run, &brief.helper));
+        if let Err(fault) = armed {
+            if !goes_on {
+                // Nothing was done that anybody would have to look after.
+                let _ = fs::remove_file(&path);
+                timer::forget(state, run);
+            }
+            return Err(fault);
+        }
         self.renew(path.clone());
         match path.exists() {
             true => Ok(()),
             false => Err(Fault::new(UNDONE)),
         }
-    }
-
-    fn arm(&mut self, state: &State, run: &str) -> Result<(), Fault> {
-        let dir = state.run_dir(run);
-        let path = dir.join(ARMED);
-        let brief = self.brief(state)?;
-        let failed = |error| Fault::io("write", &path, error);
-        write_new(&path, boottime() + self.timeout, &brief).map_err(failed)?;
-        (self.tell.0)(run);
-        let armed = files::sync_dir(&dir)
-            .map_err(failed)
-            .and_then(|()| timer::start(state, run, &brief.helper));
-        if let Err(fault) = armed {
-            // Nothing was done that anybody would have to look after.
-            let _ = fs::remove_file(&path);
-            timer::forget(state, run);
-            return Err(fault);
-        }
-        self.renew(path);
-        Ok(())
     }
 
     fn brief(&self, state: &State) -> Result<Brief, Fault> {
@@ -411,8 +416,18 @@ impl State {
         let over = !self.is_being_undone(run) || self.undo_by_itself(run, executor.as_ref());
         if over {
             timer::forget(self, run);
+            self.forget_unbegun(run);
         }
         over
+    }
+
+    /// A helper that was killed before the first line of its journal has left nothing but a directory.
+    fn forget_unbegun(&self, run: &str) {
+        let dir = self.run_dir(run);
+        if dir.is_dir() && !self.journal_path(run).exists() {
+            let _ = fs::remove_dir_all(dir);
+            timer::forget(self, run);
+        }
     }
 
     /// Whether it came to that: the lock may be held for long.

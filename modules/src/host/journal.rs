@@ -121,7 +121,7 @@ impl Journal {
             return Ok(Vec::new());
         }
         if let Some(watch) = &mut self.watch {
-            watch.go_on(&self.state, &self.run)?;
+            watch.arm(&self.state, &self.run)?;
         }
         let (mut lines, records) = Lines::reopen(&path)?;
         let mut open: Vec<Intent> = Vec::new();
@@ -221,10 +221,11 @@ impl Journal {
         task: &str,
         effect: &Effect,
     ) -> Result<Intent, Fault> {
-        self.lines()?;
+        // Before the journal's first line: what it begins is looked after.
         if let Some(watch) = &mut self.watch {
             watch.before(&self.state, &self.run, effect)?;
         }
+        self.lines()?;
         let id = self.next;
         let mut effect = effect.clone();
         let (mut temp, mut backup) = (None, None);

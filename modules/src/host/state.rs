@@ -361,6 +361,7 @@ impl State {
         let again = format!("{run}{AGAIN}");
         let mut found: Vec<String> = self.runs();
         found.retain(|name| name == run || name.starts_with(&again));
+        found.retain(|name| self.journal_path(name).exists());
         found.sort_by_key(|name| (name.len(), name.clone()));
         found
     }
