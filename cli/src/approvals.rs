@@ -1,10 +1,11 @@
 //! Approvals of saved plans: signatures over a plan's hash by ssh keys, in a file beside the plan.
 
 use std::{
+    ffi::OsStr,
     fs,
     io::Write,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::{Command, Output, Stdio},
 };
 
 use anyhow::{Context, Result};
@@ -39,18 +40,9 @@ pub(crate) fn beside(plan: &Path) -> PathBuf {
 /// # Errors
 /// When ssh-keygen cannot sign.
 pub(crate) fn add(plan: &Path, hash: &str, who: &str, key: &Path) -> Result<()> {
-    let mut child = Command::new("ssh-keygen")
-        .args(["-Y", "sign", "-n", NAMESPACE, "-f"])
-        .arg(key)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .context("cannot run ssh-keygen")?;
-    if let Some(mut stdin) = child.stdin.take() {
-        stdin.write_all(hash.as_bytes())?;
-    }
-    let output = child.wait_with_output()?;
+    let key_file = key.as_os_str();
+    let words = ["-Y", "sign", "-n", NAMESPACE, "-f"].map(OsStr::new);
+    let output = ssh_keygen(words.into_iter().chain([key_file]), hash)?;
     if !output.status.success() {
         let why = String::from_utf8_lossy(&output.stderr).trim().to_owned();
         return Err(Invalid(format!(
@@ -125,22 +117,30 @@ pub(crate) fn valid(plan: &Path, hash: &str, signers: &Path) -> Result<(Vec<Stri
 fn verified(approval: &Approval, signers: &Path) -> Result<Option<String>> {
     let mut signature = tempfile::NamedTempFile::new()?;
     signature.write_all(approval.signature.as_bytes())?;
+    let words = ["-Y", "verify", "-n", NAMESPACE, "-I", &approval.who, "-f"].map(OsStr::new);
+    let files = [
+        signers.as_os_str(),
+        OsStr::new("-s"),
+        signature.path().as_os_str(),
+    ];
+    let output = ssh_keygen(words.into_iter().chain(files), &approval.hash)?;
+    let said = [output.stderr, output.stdout].concat();
+    let why = String::from_utf8_lossy(&said).trim().replace('\n', "; ");
+    Ok((!output.status.success()).then_some(why))
+}
+
+/// Runs ssh-keygen on a text.
+fn ssh_keygen<'a>(words: impl Iterator<Item = &'a OsStr>, text: &str) -> Result<Output> {
     let mut child = Command::new("ssh-keygen")
-        .args(["-Y", "verify", "-n", NAMESPACE, "-I", &approval.who, "-f"])
-        .arg(signers)
-        .arg("-s")
-        .arg(signature.path())
+        .args(words)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .context("cannot run ssh-keygen")?;
     if let Some(mut stdin) = child.stdin.take() {
-        // It may have said no before it has read all.
-        let _ = stdin.write_all(approval.hash.as_bytes());
+        // It may have said no before it has read all: its status tells.
+        let _ = stdin.write_all(text.as_bytes());
     }
-    let output = child.wait_with_output()?;
-    let said = [output.stderr, output.stdout].concat();
-    let why = String::from_utf8_lossy(&said).trim().replace('\n', "; ");
-    Ok((!output.status.success()).then_some(why))
+    Ok(child.wait_with_output()?)
 }

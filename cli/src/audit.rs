@@ -1,9 +1,8 @@
 //! The audit log of this controller: who did what and when, a line each, each line bound to the one before it.
 
 use std::{
-    fs::{self, File, OpenOptions},
-    io::{BufRead, BufReader, Read, Seek, SeekFrom, Write},
-    os::unix::fs::OpenOptionsExt,
+    fs::File,
+    io::{BufRead, BufReader},
     path::{Path, PathBuf},
 };
 
@@ -11,9 +10,6 @@ use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 use crate::place::{self, Places};
-
-/// How much of the end of the log is looked through for its last line, in bytes.
-const TAIL: u64 = 64 << 10;
 
 /// Where the log is.
 pub(crate) fn path(places: &Places) -> PathBuf {
@@ -38,32 +34,8 @@ pub(crate) fn note(places: &Places, verb: &str, run: &str, more: Value) -> Resul
             record.insert("ci".to_owned(), ci.into());
         }
     }
-    let write = || -> std::io::Result<()> {
-        if let Some(dir) = path.parent() {
-            fs::create_dir_all(dir)?;
-        }
-        let mut file = OpenOptions::new()
-            .read(true)
-            .create(true)
-            .append(true)
-            .mode(0o600)
-            .open(&path)?;
-        // Two controllers of one user write one behind the other.
-        file.lock()?;
-        let last = last_line(&mut file)?;
-        let line = fleet_wire::chain(last.as_deref(), &record.to_string());
-        file.write_all(format!("{line}\n").as_bytes())?;
-        file.sync_data()
-    };
-    write().with_context(|| format!("cannot write the audit log {}", path.display()))
-}
-
-fn last_line(file: &mut File) -> std::io::Result<Option<String>> {
-    let size = file.seek(SeekFrom::End(0))?;
-    file.seek(SeekFrom::Start(size.saturating_sub(TAIL)))?;
-    let mut text = String::new();
-    file.take(TAIL).read_to_string(&mut text)?;
-    Ok(text.lines().last().map(str::to_owned))
+    fleet_engine::chained_log::append(&path, &record.to_string())
+        .with_context(|| format!("cannot write the audit log {}", path.display()))
 }
 
 /// How many lines of a log are as they were written.

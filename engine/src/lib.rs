@@ -20,4 +20,5 @@ pub mod transport;
 pub mod variables;
 pub mod vault;
 
+pub use fleet_modules::chained_log;
 pub use fleet_yaml::{Diagnostic, nearest, render};

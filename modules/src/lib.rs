@@ -5,6 +5,7 @@
 
 pub mod args;
 pub mod base64;
+pub mod chained_log;
 pub mod checksum;
 pub mod host;
 pub mod module;

@@ -220,11 +220,29 @@ impl Apply {
         }
         if !self.no_bench && load_tests::any(&setup) {
             load_tests::check(&setup, settings.clone())?;
+        }
+        self.carry_out(&setup, name, settings, Some(&saved.plan), folder)
+            .await
+    }
+
+    /// Applies, with load tests before and after where the plays have any: a plan says which hosts are worth one.
+    async fn carry_out(
+        &self,
+        setup: &Setup,
+        name: &str,
+        settings: run::Settings,
+        plan: Option<&fleet_engine::plan::Plan>,
+        mut folder: Folder,
+    ) -> Result<u8> {
+        if let Some(plan) = plan
+            && !self.no_bench
+            && load_tests::any(setup)
+        {
             return self
-                .with_load_tests(&setup, name, settings, &saved.plan, folder)
+                .with_load_tests(setup, name, settings, plan, folder)
                 .await;
         }
-        let recap = self.apply(&setup, name, settings, &mut folder).await?;
+        let recap = self.apply(setup, name, settings, &mut folder).await?;
         self.end(&recap, folder, None, 0)
     }
 
@@ -282,9 +300,8 @@ impl Apply {
             load_tests::check(&setup, settings.clone())?;
         }
         if !self.check && !asks && !has_bench && !self.strict {
-            let mut folder = self.folder(&setup, &name)?;
-            let recap = self.apply(&setup, &name, settings, &mut folder).await?;
-            return self.end(&recap, folder, None, 0);
+            let folder = self.folder(&setup, &name)?;
+            return self.carry_out(&setup, &name, settings, None, folder).await;
         }
         let style = Style {
             json: false,
@@ -321,14 +338,9 @@ impl Apply {
             }
             return self.this_very(&setup, &name, &made.making).await;
         }
-        let mut folder = self.folder(&setup, &name)?;
-        if has_bench {
-            return self
-                .with_load_tests(&setup, &name, settings, plan, folder)
-                .await;
-        }
-        let recap = self.apply(&setup, &name, settings, &mut folder).await?;
-        self.end(&recap, folder, None, 0)
+        let folder = self.folder(&setup, &name)?;
+        self.carry_out(&setup, &name, settings, Some(plan), folder)
+            .await
     }
 
     /// Applies the plan that somebody has just agreed to.
@@ -343,13 +355,8 @@ impl Apply {
         settings.saved = Some(saved::kept(&saved, false));
         let mut folder = self.folder(setup, name)?;
         folder.keep_plan(&path, &saved.header.hash)?;
-        if !self.no_bench && load_tests::any(setup) {
-            return self
-                .with_load_tests(setup, name, settings, &saved.plan, folder)
-                .await;
-        }
-        let recap = self.apply(setup, name, settings, &mut folder).await?;
-        self.end(&recap, folder, None, 0)
+        self.carry_out(setup, name, settings, Some(&saved.plan), folder)
+            .await
     }
 
     fn folder(&self, setup: &Setup, name: &str) -> Result<Folder> {

@@ -4,19 +4,18 @@
 //! below `jobs/` in the state directory: the next run waits for no job, and takes none for a run that was cut off. So it is
 //! no part of the run's undo, and a plan says so. What it comes to stands in a file of the task's user, where Ansible has it.
 
+use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use fleet_wire::{Blob, Status, Task, ToHost, UndoClass, What, decode, encode};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::{Fault, Host, State, files, temporary, users};
+use super::{Fault, Host, State, executor, files, temporary, users};
 use crate::module::Report;
 
 /// Where results are, where nobody says: `ANSIBLE_ASYNC_DIR` in the task's environment does.
@@ -111,15 +110,10 @@ fn leave(dir: &Path, brief: &Brief, task: Task) -> io::Result<()> {
     private(&dir.join("brief"), &serde_json::to_vec(brief)?)?;
     let frame = encode(&ToHost::Task(Box::new(task))).map_err(io::Error::other)?;
     private(&dir.join("task"), &frame)?;
-    Command::new(std::env::current_exe()?)
-        .arg("job")
-        .arg(dir)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .process_group(0)
-        .spawn()
-        .map(drop)
+    executor::leave_behind(
+        &std::env::current_exe()?,
+        [OsStr::new("job"), dir.as_os_str()],
+    )
 }
 
 fn private(path: &Path, content: &[u8]) -> io::Result<()> {

@@ -1,10 +1,29 @@
 //! The process that works on a run, and its end from outside.
 
-use std::fs;
+use std::ffi::OsStr;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
+use std::{fs, io};
 
 use rustix::process::{Pid, Signal, kill_process};
+
+/// Starts a helper that goes on by itself, in a process group of its own and with nothing of this one's streams.
+pub(super) fn leave_behind<'a>(
+    helper: &Path,
+    words: impl IntoIterator<Item = &'a OsStr>,
+) -> io::Result<()> {
+    Command::new(helper)
+        .args(words)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .process_group(0)
+        .spawn()
+        .map(drop)
+}
 
 /// Ends the process of this number that was started then and no other, and the commands that it has running: who undoes its
 /// run must be the only one at work. Its jobs, which go on by themselves, are left.

@@ -1,15 +1,14 @@
 //! What looks after a run when its helper is gone: a timer of systemd that survives a boot, or a process of its own.
 
+use std::ffi::OsStr;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, symlink};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 use sha2::{Digest, Sha256};
 
-use super::{Fault, State, files, hex, process, units};
+use super::{Fault, State, executor, files, hex, process, units};
 
 /// Where the timers are.
 const UNITS: &str = "/etc/systemd/system";
@@ -77,22 +76,13 @@ pub(super) fn keep_helper(state: &State) -> Result<PathBuf, Fault> {
 pub(super) fn start(state: &State, run: &str, helper: &Path) -> Result<(), Fault> {
     let root = rustix::process::geteuid().is_root();
     if !root || units::present().is_err() {
-        return Command::new(helper)
-            .args(["look-after", "--stay"])
-            .args([state.dir(), Path::new(run)])
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .process_group(0)
-            .spawn()
-            .map(drop)
-            .map_err(|error| {
-                Fault::io(
-                    "start a process that looks after the run with",
-                    helper,
-                    error,
-                )
-            });
+        let words = ["look-after", "--stay"].map(OsStr::new);
+        let words = words
+            .into_iter()
+            .chain([state.dir().as_os_str(), OsStr::new(run)]);
+        let what = "start a process that looks after the run with";
+        return executor::leave_behind(helper, words)
+            .map_err(|error| Fault::io(what, helper, error));
     }
     let name = unit(state, run);
     let timer = format!("{name}.timer");
