@@ -50,9 +50,21 @@ fn a_plan_has_one_hash_is_shown_from_its_file_and_is_applied_once() {
     ctl.run(["apply", &first, "--expect", "fp1:another"])
         .ended(5)
         .says("was expected");
+    let units = || {
+        FLEET
+            .sh("web1", "find /etc/systemd | sort")
+            .text()
+            .to_owned()
+    };
+    let before = units();
     ctl.run(["apply", &first, "--expect", &hash(&first)])
         .ended(0)
         .says("changed=1");
+    assert_eq!(
+        units(),
+        before,
+        "the timer that looked after the run is gone"
+    );
     assert_eq!(FLEET.read("web1", "/srv/file"), "planned\n");
     ctl.run(["apply", &second])
         .ended(5)

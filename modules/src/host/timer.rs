@@ -12,6 +12,10 @@ use super::{Fault, State, executor, files, hex, process, units};
 
 /// Where the timers are.
 const UNITS: &str = "/etc/systemd/system";
+/// What systemd starts with a boot, below that; a bare host has no such directory.
+const WANTS: &str = "timers.target.wants";
+/// Says in a run's directory that this one was made for it.
+const MADE: &str = "made-wants";
 /// How often a run is looked at, in seconds.
 pub(super) const LOOK: u64 = 5;
 
@@ -98,8 +102,11 @@ pub(super) fn start(state: &State, run: &str, helper: &Path) -> Result<(), Fault
     let made = || -> io::Result<()> {
         write_unit(&units.join(format!("{name}.service")), &service)?;
         write_unit(&units.join(&timer), &text)?;
-        let wants = units.join("timers.target.wants");
-        fs::create_dir_all(&wants)?;
+        let wants = units.join(WANTS);
+        if !wants.exists() {
+            fs::write(state.run_dir(run).join(MADE), "")?;
+            fs::create_dir(&wants)?;
+        }
         match symlink(units.join(&timer), wants.join(&timer)) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
             _ => {}
@@ -141,7 +148,12 @@ pub(super) fn forget(state: &State, run: &str) {
         return;
     }
     // What stays looks for a run that has ended, and then takes itself away.
-    let _ = fs::remove_file(Path::new(UNITS).join("timers.target.wants").join(&timer));
+    let wants = Path::new(UNITS).join(WANTS);
+    let _ = fs::remove_file(wants.join(&timer));
+    if state.run_dir(run).join(MADE).exists() {
+        // Where somebody has put something else into it, it stays.
+        let _ = fs::remove_dir(&wants);
+    }
     let _ = fs::remove_file(&path);
     let _ = fs::remove_file(Path::new(UNITS).join(format!("{name}.service")));
     let _ = process::read_only(&["systemctl", "stop", "--no-block", &timer]);
